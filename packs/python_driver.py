@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+# python_driver.py - evaluates what comes over the control descriptor; see docs/internals/driver-protocol.md.
+#
+# It keeps to what the interpreter has built in, so that it starts fast.  Code shares its memory and can
+# lie about its own value; everything else (a closed descriptor, a fork, a replaced stream, an exit)
+# must leave the frames as they are.
+import sys
+
+
+def _drive():
+    import _ast
+    import builtins
+    import io
+    import os
+    import select
+    import signal
+
+    TEXT_MAX = 65536
+    OURS = __file__
+    FUTURE = 0x1FE0000  # CO_FUTURE_*
+    pid = os.getpid()
+    running = False
+    buffered = bytearray()
+    nonce = b""
+    value = None
+    asked = 0
+    flags = 0
+    single = None
+
+    # ---- the descriptor -------------------------------------------------------------------------
+    def move():
+        import fcntl
+        for least in (900, 240, 70, 3):
+            try:
+                fd = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, least)
+                break
+            except OSError:
+                continue
+        if fd != 3:
+            os.close(3)
+        return fd
+
+    control = move()
+
+    def forget():
+        # a child of fork() shares the descriptor: its word must not count
+        nonlocal pid
+        pid = -1
+        os.close(control)
+
+    os.register_at_fork(after_in_child=forget)
+
+    def send(kind, payload=b""):
+        if os.getpid() != pid:
+            os._exit(0)
+        data = kind + b" " + nonce + b" %08x\n" % len(payload) + payload
+        while data:
+            data = data[os.write(control, data):]
+
+    def fill(least):
+        while len(buffered) < least:
+            got = os.read(control, 1 << 20 if least - len(buffered) > 65536 else 65536)
+            if not got:
+                os._exit(0)  # the host has gone
+            buffered.extend(got)
+
+    def receive():
+        fill(44)
+        kind, given, length = bytes(buffered[:44]).split()
+        length = int(length, 16)
+        fill(44 + length)
+        payload = bytes(buffered[44:44 + length])
+        del buffered[:44 + length]
+        return kind, given, payload
+
+    # ---- input that is asked for ----------------------------------------------------------------
+    class Asking(io.TextIOBase):
+        """Input that the host gives when the code asks: one line, or what there is."""
+        name, encoding, errors, mode = "<stdin>", "utf-8", "surrogateescape", "r"
+        line, ended = "", False
+
+        def readable(self):
+            return True
+
+        def more(self):
+            nonlocal running, asked
+            flush()
+            asked += 1
+            send(b"Q", b"%08x" % asked)
+            if not buffered:
+                select.select([control], [], [])  # here an interrupt may strike
+            was, running = running, False
+            try:
+                while True:
+                    kind, given, payload = receive()
+                    if kind == b"A" and given == nonce and payload[:8] == b"%08x" % asked:
+                        break
+            finally:
+                running = was
+            self.ended = len(payload) == 8
+            self.line += payload[8:].decode("utf-8", "surrogateescape")
+
+        def readline(self, size=-1):
+            while "\n" not in self.line and not self.ended and not 0 <= size <= len(self.line):
+                self.more()
+            self.ended = False
+            at = self.line.find("\n") + 1 or len(self.line)
+            return self.cut(at if size is None or size < 0 else min(at, size))
+
+        def read(self, size=-1):
+            while not self.ended and (size is None or size < 0 or len(self.line) < size):
+                self.more()
+            self.ended = False
+            return self.cut(len(self.line) if size is None or size < 0 else size)
+
+        def cut(self, at):
+            text, self.line = self.line[:at], self.line[at:]
+            return text
+
+    nothing = sys.stdin
+
+    def become_input(fd):
+        if fd == 0:  # the code had closed it
+            os.set_inheritable(0, True)
+            return
+        os.dup2(fd, 0)
+        os.close(fd)
+
+    def give_input(ask, data):
+        if ask:
+            sys.stdin = Asking()
+        elif data:
+            fd = os.memfd_create("input", os.MFD_CLOEXEC)
+            with open(fd, "wb", closefd=False) as file:
+                file.write(data)
+            os.lseek(fd, 0, os.SEEK_SET)
+            become_input(fd)
+            sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+        else:
+            return False
+        return True
+
+    def take_input_back(data):
+        sys.stdin = nothing
+        if data:
+            become_input(os.open("/dev/null", os.O_RDONLY))
+
+    # ---- what the code says ---------------------------------------------------------------------
+    streams = [s for s in (sys.stdout, sys.stderr) if s is not None]
+    for stream in streams:
+        stream.reconfigure(line_buffering=True, errors="surrogateescape")
+
+    def flush():
+        # as the streams were, and as the code may have replaced them
+        for stream in (sys.stdout, sys.stderr, *streams):
+            try:
+                stream.flush()
+            except BaseException:
+                pass
+
+    def cut(text):
+        data = text.encode("utf-8", "backslashreplace")
+        if len(data) <= TEXT_MAX:
+            return data
+        return data[:TEXT_MAX].decode("utf-8", "ignore").encode()
+
+    def show(result):
+        nonlocal value
+        if result is None:
+            return
+        builtins._ = None
+        text = repr(result)
+        if sys.stdout is not None:
+            sys.stdout.write(text)
+            sys.stdout.write("\n")
+        builtins._ = result
+        value = text
+
+    sys.displayhook = sys.__displayhook__ = show
+
+    def words(error):
+        name = type(error).__qualname__
+        try:
+            text = str(error)
+        except BaseException:
+            text = "<exception str() failed>"
+        return cut(f"{name}: {text}" if text else name)
+
+    def report(error):
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == OURS:
+            trace = trace.tb_next
+        error.__traceback__ = at = trace
+        while at is not None and at.tb_next is not None:
+            if at.tb_next.tb_frame.f_code.co_filename == OURS:
+                at.tb_next = None
+            at = at.tb_next
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+        try:
+            sys.excepthook(type(error), error, trace)
+        except SystemExit:
+            raise
+        except BaseException as second:
+            try:
+                sys.__excepthook__(type(second), second, second.__traceback__)
+            except BaseException:
+                pass
+
+    # ---- code -----------------------------------------------------------------------------------
+    def remember(code):
+        nonlocal flags
+        flags |= code.co_flags & FUTURE
+        return code
+
+    def one_statement(source):
+        """As the console reads it: NULL = it goes on."""
+        nonlocal single
+        if single is None:
+            import codeop
+            single = codeop.CommandCompiler()
+        single.compiler.flags |= flags
+        code = single(source.decode("utf-8", "surrogateescape"), "<stdin>", "single")
+        return code if code is None else [remember(code)]
+
+    def whole(source):
+        tree = compile(source, "<stdin>", "exec", _ast.PyCF_ONLY_AST | flags, True)
+        last = []
+        if tree.body and isinstance(tree.body[-1], _ast.Expr):
+            last.append(_ast.Interactive([tree.body.pop()]))
+        parts = []
+        if tree.body:
+            parts.append(remember(compile(tree, "<stdin>", "exec", flags, True)))
+        for end in last:
+            parts.append(remember(compile(end, "<stdin>", "single", flags, True)))
+        return parts
+
+    def evaluate(source, partial):
+        """Status, exception; None = unfinished."""
+        nonlocal running
+        try:
+            try:
+                running = True
+                parts = one_statement(source) if partial else whole(source)
+                if parts is None:
+                    return None, None
+                for part in parts:
+                    exec(part, space)
+            finally:
+                running = False
+        except SystemExit:
+            raise
+        except BaseException as error:
+            running = False
+            if os.getpid() == pid:
+                report(error)
+                return 1, words(error)
+            report(error)
+            flush()
+            os._exit(1)
+        return 0, None
+
+    def step():
+        nonlocal nonce, value
+        while True:
+            kind, nonce, payload = receive()
+            if kind == b"S":
+                send(b"H", b"1 ask python %d.%d.%d" % sys.version_info[:3])
+            if kind == b"E":
+                break
+        value = None
+        asks, length = int(payload[:2], 16), int(payload[2:10], 16)
+        data = payload[10 + length:]
+        given = give_input(asks & 2, data)
+        status, exception = evaluate(payload[10:10 + length], asks & 1)
+        if given:
+            take_input_back(data)
+        flush()
+        if status is None:
+            send(b"U")
+            return
+        if exception is not None:
+            send(b"X", exception)
+        elif value is not None:
+            send(b"V", cut(value))
+        send(b"D", b"%d" % status)
+
+    def interrupted(number, frame):
+        if running:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+    main = type(sys)("__main__")
+    sys.modules["__main__"] = main
+    space = main.__dict__
+    space["__builtins__"] = builtins
+    sys.argv[:] = [""]
+    sys.path[:1] = [""]
+    while True:
+        step()
+
+
+_drive()

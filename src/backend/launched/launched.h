@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * launched.h - boxes and guests behind an sb-launch: what the backends `linux` and `process` share.
+ *
+ * A backend fills an lh_plan, starts it, and wraps it in a box here.  Nothing waits: PLAN, PUT and
+ * SPAWN are on their way at once, and what went wrong is told by the first reap().  Answers are
+ * read whenever a member is called, and kept with the guest they are about.
+ */
+#ifndef SB_BACKEND_LAUNCHED_H
+#define SB_BACKEND_LAUNCHED_H
+
+#include "../../launch/host.h"
+#include "../../base/base.h"
+
+#include <sandbox/backend.h>
+
+struct sb_guest {
+	sb_box *box;
+	sb_guest *next;
+	uint32_t id;
+	bool started, ended, refused; /* SPAWNED, EXITED, FAILED came */
+	int64_t pid;                  /* in the host's namespace; 0 = not known */
+	lp_exited end;
+	lp_usage before;              /* of the box when it started: what others met is not its own */
+	int terminal;                 /* the master, for its size; -1 = none */
+	sb_error failure;             /* of its start */
+	char program[64];             /* for messages */
+};
+
+struct sb_box {
+	lh_box *launch;               /* NULL = not started yet, or closed */
+	sb_guest *guests;
+	uint32_t next_id;
+	bool ready, gone, lost;
+	uint32_t leftovers;           /* cgroups that GONE says are left */
+	uint64_t held;                /* LP_* of READY */
+	int scratch;                  /* root of the scratch tmpfs, -1 = none */
+	uint32_t limit;               /* LP_LIMIT_* that a watcher told of, since something runs */
+	bool detached;                /* something may run that belongs to no guest any more */
+	sb_error failure;             /* code 0 = none: the box did not come up, or broke */
+	lp_usage usage;
+	bool usage_known;
+	uint64_t fs_bytes, fs_nodes;  /* of in, work, out once collected */
+	bool fs_known;
+	sb_limits limits;
+	int64_t chown_uid, chown_gid; /* of the guest's pipe ends; -1 = leave them */
+	int uid_lock;                 /* the descriptor that reserves the guest's uid, or -1 */
+	int code_fd;                  /* backend process: the source, or -1 */
+	int workspace_fd;             /* backend process: a copy, or -1 */
+	char *workspace;
+	bool in_place;                /* in the host's own root: there is no /work, and nothing to put into */
+	void *warm;                   /* of backend linux: warm.h */
+	void *wasm;                   /* of backend wasm: wasm.h */
+	strv cgroups;                 /* directories that sb-launch makes, and removes at its end */
+};
+
+/* ---- box.c ------------------------------------------------------------------------------- */
+sb_box *launched_box_new(const sb_limits *limits); /* NULL = no memory */
+/* One answer; 0 = there was one, AGAIN = there is none yet. */
+int launched_box_hear(sb_box *box, const sb_call *call, bool wait, sb_error *err);
+/* Reads every answer that is there; never waits. */
+void launched_box_listen(sb_box *box);
+/* What could not be sent, because the other end is gone: a FAILED that came first is the better
+ * answer.  Returns it, or rc with err as it is. */
+int launched_send_failed(sb_box *box, int rc, sb_error *err);
+/* Waits until READY or a failure.  0, or the failure. */
+int launched_box_wait_ready(sb_box *box, const sb_call *call, sb_error *err);
+void launched_box_teardown(sb_box *box, sb_teardown *report); /* of the table */
+void launched_box_destroy(sb_box *box); /* of the table; NULL is fine */
+
+/* ---- guest.c ----------------------------------------------------------------------------- */
+/* The pipes of a guest, or its terminal, and its SPAWN; `spawn` brings what only the backend knows
+ * (flags, code).  Unless no other comes (SB_GUEST_LAST) it waits until the program runs or does not. */
+int launched_spawn(sb_box *box, const sb_guest_request *request, lh_spawn *spawn, const sb_call *call,
+		   sb_guest **guest, sb_guest_io *io, sb_error *err);
+/* Files, as lh_put().  Once something may run in the box it waits until they are there. */
+int launched_put(sb_box *box, const lh_file *files, size_t count, const sb_call *call, sb_error *err);
+int launched_resize(sb_guest *guest, uint16_t rows, uint16_t cols, const sb_call *call, sb_error *err);
+int launched_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err);
+int launched_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err);
+int launched_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
+void launched_release(sb_guest *guest);
+int launched_signal_number(int signal); /* SB_SIGNAL_* as the system's; -1 = unknown */
+
+/* ---- ending.c: pure ---------------------------------------------------------------------- */
+/* What an EXITED means under these limits.  `limit`: LP_LIMIT_* that the box was told of. */
+void launched_ending(const lp_exited *exited, uint32_t limit, const sb_limits *limits,
+		     sb_guest_exit *end);
+void launched_fill_usage(const lp_usage *from, sb_usage *usage);
+
+#endif /* SB_BACKEND_LAUNCHED_H */

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cgroup_find.c - where our cgroups may be made.
+ *
+ * Version 2: our own cgroup if it hands controllers to its children and is ours to write (that is
+ * the root one, or one that holds no process), else the parent, beside our own: one that was
+ * delegated to us, or, for root, where our own carries no limit that a sibling would escape.
+ * Version 1, root only: below our own cgroup of each controller, each a hierarchy of its own.
+ * Nothing of the kind: no cgroup, and the watcher over /proc takes its place.
+ */
+#include "facts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define TEXT_MAX 65536
+enum { NEEDED = LP_CTL_MEMORY | LP_CTL_PIDS };
+
+typedef struct controller {
+	const char *name;
+	uint32_t bit;
+} controller;
+static const controller controllers[] = {
+	{ "memory", LP_CTL_MEMORY }, { "pids", LP_CTL_PIDS },
+	{ "cpu", LP_CTL_CPU }, { "cpuacct", LP_CTL_CPUACCT },
+};
+
+/* ---- Text of /proc ------------------------------------------------------------------------- */
+
+static bool read_text(const char *root, const char *path, buf *out)
+{
+	char full[PATH_MAX];
+	int FD_AUTO fd = -1;
+
+	if (!facts_path(full, root, path))
+		return false;
+	fd = openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && !fd_read_file(fd, TEXT_MAX, out) && out->data;
+}
+
+static bool writable_dir(const char *root, const char *path)
+{
+	char full[PATH_MAX];
+
+	return facts_path(full, root, path) && !access(full, W_OK | X_OK);
+}
+
+static bool exists(const char *root, const char *path)
+{
+	char full[PATH_MAX];
+	struct stat st;
+
+	return facts_path(full, root, path) && !stat(full, &st);
+}
+
+/* The bits of a list, whose words end at `stop` characters. */
+static uint32_t controllers_of(const char *list, size_t len)
+{
+	uint32_t bits = 0;
+	size_t at = 0, i;
+
+	while (at < len) {
+		size_t n = strcspn(list + at, ", \n:");
+
+		if (n > len - at)
+			n = len - at;
+		for (i = 0; i < BASE_ARRAY_LEN(controllers); i++)
+			if (strlen(controllers[i].name) == n && !memcmp(controllers[i].name, list + at, n))
+				bits |= controllers[i].bit;
+		at += n + 1;
+	}
+	return bits;
+}
+
+/* One line of /proc/self/cgroup: "id:controllers:path". */
+typedef struct own_line {
+	const char *list, *path;
+	size_t list_len, path_len;
+} own_line;
+
+static bool own_next(const char **at, own_line *line)
+{
+	const char *end = strchr(*at, '\n'), *first, *second;
+
+	if (!**at)
+		return false;
+	if (!end)
+		end = *at + strlen(*at);
+	first = memchr(*at, ':', (size_t)(end - *at));
+	second = first ? memchr(first + 1, ':', (size_t)(end - first - 1)) : NULL;
+	if (!second)
+		return false;
+	line->list = first + 1;
+	line->list_len = (size_t)(second - first - 1);
+	line->path = second + 1;
+	line->path_len = (size_t)(end - second - 1);
+	*at = *end ? end + 1 : end;
+	return true;
+}
+
+/* One line of mountinfo that is a cgroup hierarchy: its root, mount point and super options. */
+typedef struct mount_line {
+	char root[512], point[512];
+	const char *options;
+	size_t options_len;
+	bool version2;
+} mount_line;
+
+static bool field_copy(char *out, size_t cap, const char *from, size_t len)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < len && n + 1 < cap; i++) {
+		/* the kernel writes blanks, newlines and backslashes as three octal digits */
+		if (from[i] == '\\' && i + 3 < len + 0 && from[i + 1] >= '0' && from[i + 1] <= '3') {
+			out[n++] = (char)((from[i + 1] - '0') << 6 | (from[i + 2] - '0') << 3 |
+					  (from[i + 3] - '0'));
+			i += 3;
+		} else {
+			out[n++] = from[i];
+		}
+	}
+	out[n] = 0;
+	return i == len;
+}
+
+static bool mount_parse(const char *text, size_t len, mount_line *line)
+{
+	const char *field[5], *end = text + len, *dash, *at = text;
+	size_t size[5];
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		const char *blank = memchr(at, ' ', (size_t)(end - at));
+
+		if (!blank)
+			return false;
+		field[i] = at;
+		size[i] = (size_t)(blank - at);
+		at = blank + 1;
+	}
+	dash = memmem(at - 1, (size_t)(end - at) + 1, " - ", 3);
+	if (!dash)
+		return false;
+	at = dash + 3;
+	if (end - at > 8 && !memcmp(at, "cgroup2 ", 8))
+		line->version2 = true;
+	else if (end - at > 7 && !memcmp(at, "cgroup ", 7))
+		line->version2 = false;
+	else
+		return false;
+	for (i = 0; i < 2; i++) { /* over type and source */
+		at = memchr(at, ' ', (size_t)(end - at));
+		if (!at)
+			return false;
+		at++;
+	}
+	line->options = at;
+	line->options_len = (size_t)(end - at);
+	return field_copy(line->root, sizeof line->root, field[3], size[3]) &&
+	       field_copy(line->point, sizeof line->point, field[4], size[4]);
+}
+
+static bool mount_next(const char **at, mount_line *line)
+{
+	while (**at) {
+		const char *begin = *at, *end = strchr(begin, '\n');
+		size_t len = end ? (size_t)(end - begin) : strlen(begin);
+
+		*at = begin + len + (end ? 1 : 0);
+		if (mount_parse(begin, len, line))
+			return true;
+	}
+	return false;
+}
+
+/* The directory of cgroup `own` under a mount that shows the hierarchy from `line->root` on. */
+static bool own_dir(const mount_line *line, const own_line *own, char *out, size_t cap)
+{
+	const char *path = own->path;
+	size_t len = own->path_len, root_len = strlen(line->root);
+
+	if (strcmp(line->root, "/")) {
+		/* "/.." = our namespace's root lies outside of what this mount shows */
+		if (len < root_len || memcmp(path, line->root, root_len) ||
+		    (len > root_len && path[root_len] != '/'))
+			return false;
+		path += root_len;
+		len -= root_len;
+	}
+	if (len >= 3 && !memcmp(path, "/..", 3))
+		return false;
+	if (len == 1 && *path == '/')
+		len = 0;
+	root_len = strlen(line->point);
+	if (root_len + len >= cap)
+		return false;
+	memcpy(out, line->point, root_len);
+	memcpy(out + root_len, path, len);
+	out[root_len + len] = 0;
+	return true;
+}
+
+/* ---- Version 2 ------------------------------------------------------------------------------- */
+
+static uint32_t handed_down(const char *root, const char *dir)
+{
+	char path[PATH_MAX];
+	uint32_t bits = 0;
+	buf text;
+
+	buf_init(&text, TEXT_MAX);
+	if (facts_path(path, dir, "/cgroup.subtree_control") && read_text(root, path, &text))
+		bits = controllers_of(text.data, text.len);
+	buf_release(&text);
+	return bits;
+}
+
+/* A limit of `dir` itself that a sibling would escape. */
+static bool has_limits(const char *root, const char *dir)
+{
+	static const char *const files[] = { "memory.max", "memory.high", "pids.max", "cpu.max" };
+	bool found = false;
+	char path[PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < BASE_ARRAY_LEN(files); i++) {
+		buf text;
+
+		buf_init(&text, 256);
+		if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, files[i]) < sizeof path &&
+		    read_text(root, path, &text))
+			found |= strncmp(text.data, "max", 3) != 0;
+		buf_release(&text);
+	}
+	return found;
+}
+
+static bool may_attach(const char *root, const char *dir)
+{
+	char path[PATH_MAX], full[PATH_MAX];
+
+	return facts_path(path, dir, "/cgroup.procs") && writable_dir(root, dir) &&
+	       facts_path(full, root, path) && !access(full, W_OK);
+}
+
+static bool take_v2(const char *root, const char *dir, cgroup_place *place)
+{
+	uint32_t bits = handed_down(root, dir);
+
+	if ((bits & NEEDED) != NEEDED || !may_attach(root, dir))
+		return false;
+	place->kind = LP_CG_V2;
+	place->count = 1;
+	place->controllers = place->at[0].controllers = bits | LP_CTL_CPUACCT; /* cpu.stat is always there */
+	snprintf(place->at[0].path, sizeof place->at[0].path, "%s", dir);
+	return true;
+}
+
+/* Below our own cgroup, or beside it. */
+static void try_v2(const char *root, bool root_caller, const mount_line *mount,
+		   const own_line *line, cgroup_place *place)
+{
+	char dir[512], *slash;
+
+	if (!own_dir(mount, line, dir, sizeof dir) || take_v2(root, dir, place))
+		return;
+	slash = strrchr(dir, '/');
+	if (!slash || strlen(dir) <= strlen(mount->point))
+		return;
+	if (root_caller && has_limits(root, dir))
+		return;
+	*slash = 0;
+	take_v2(root, dir, place);
+}
+
+static void find_v2(const char *root, bool root_caller, const char *mounts, const char *own,
+		    cgroup_place *place)
+{
+	char dir[512];
+	mount_line mount;
+	own_line line;
+
+	while (own_next(&own, &line))
+		if (!line.list_len)
+			goto found;
+	return;
+found:
+	while (mount_next(&mounts, &mount)) {
+		if (!mount.version2 || !own_dir(&mount, &line, dir, sizeof dir))
+			continue;
+		try_v2(root, root_caller, &mount, &line, place);
+		return;
+	}
+}
+
+/* ---- Version 1 ------------------------------------------------------------------------------- */
+
+static void take_v1(const char *root, const char *dir, uint32_t bits, cgroup_place *place)
+{
+	if (place->count == BASE_ARRAY_LEN(place->at) || !writable_dir(root, dir))
+		return;
+	place->at[place->count].controllers = bits;
+	snprintf(place->at[place->count].path, sizeof place->at[0].path, "%s", dir);
+	place->controllers |= bits;
+	place->count++;
+	place->kind = LP_CG_V1;
+}
+
+static void find_v1(const char *root, const char *mounts, const char *own, cgroup_place *place)
+{
+	mount_line mount;
+
+	while (mount_next(&mounts, &mount)) {
+		uint32_t bits = mount.version2 ? 0 : controllers_of(mount.options, mount.options_len);
+		const char *at = own;
+		own_line line;
+		char dir[512];
+
+		bits &= ~place->controllers;
+		while (bits && own_next(&at, &line)) {
+			if (!(controllers_of(line.list, line.list_len) & bits))
+				continue;
+			if (own_dir(&mount, &line, dir, sizeof dir))
+				take_v1(root, dir, bits, place);
+			break;
+		}
+	}
+}
+
+/* ---- Where hierarchies are mounted ----------------------------------------------------------- */
+
+#define FIRST_CGROUP_NAMESPACE 0xEFFFFFFBu /* the kernel's constant inode of the machine's own */
+#define MAGIC_CGROUP 0x27e0ebu
+#define MAGIC_CGROUP2 0x63677270u
+#define CGROUP_DIR "/sys/fs/cgroup"
+
+/* A hierarchy, shown from its root on (the root directory's inode is 1; no part of it has that). */
+static bool whole_hierarchy(const char *point, unsigned long magic)
+{
+	int FD_AUTO fd = open(point, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+	struct stat st;
+
+	return fd >= 0 && !fstatfs(fd, &fs) && (unsigned long)fs.f_type == magic && !fstat(fd, &st) &&
+	       st.st_ino == 1;
+}
+
+/* The same without mountinfo, whose text the kernel makes anew for each reader, with all mounts of the
+ * machine.  Sure only in the machine's own cgroup namespace and where everything lies at its usual
+ * place; false: not sure. */
+static bool find_usual(bool root_caller, const char *own, cgroup_place *place)
+{
+	mount_line mount = { .root = "/", .point = CGROUP_DIR };
+	const char *at = own;
+	own_line line;
+
+	if (facts_first_namespace("", "cgroup", FIRST_CGROUP_NAMESPACE) <= 0)
+		return false;
+	while (own_next(&at, &line)) {
+		if (line.list_len)
+			continue;
+		if (!whole_hierarchy(CGROUP_DIR, MAGIC_CGROUP2)) {
+			memcpy(mount.point, CGROUP_DIR "/unified", sizeof CGROUP_DIR "/unified");
+			if (!whole_hierarchy(mount.point, MAGIC_CGROUP2))
+				return false;
+		}
+		try_v2("", root_caller, &mount, &line, place);
+	}
+	if (place->kind != LP_CG_NONE || !root_caller)
+		return true;
+	memcpy(mount.point, CGROUP_DIR "/", sizeof CGROUP_DIR "/");
+	for (at = own; own_next(&at, &line);) {
+		uint32_t bits = controllers_of(line.list, line.list_len) & ~place->controllers;
+		char dir[512];
+
+		if (!bits)
+			continue;
+		if (line.list_len >= 128)
+			return false;
+		memcpy(mount.point + sizeof CGROUP_DIR, line.list, line.list_len);
+		mount.point[sizeof CGROUP_DIR + line.list_len] = 0;
+		if (!whole_hierarchy(mount.point, MAGIC_CGROUP))
+			return false;
+		if (own_dir(&mount, &line, dir, sizeof dir))
+			take_v1("", dir, bits, place);
+	}
+	return true;
+}
+
+static void find_mounted(const char *root, bool root_caller, const char *own, cgroup_place *place)
+{
+	buf mounts;
+
+	buf_init(&mounts, 1 << 20);
+	if (read_text(root, "/proc/self/mountinfo", &mounts)) {
+		find_v2(root, root_caller, mounts.data, own, place);
+		if (place->kind == LP_CG_NONE && root_caller)
+			find_v1(root, mounts.data, own, place);
+	}
+	buf_release(&mounts);
+}
+
+void cgroup_find(const char *root, bool root_caller, cgroup_place *place)
+{
+	buf own;
+
+	memset(place, 0, sizeof *place);
+	buf_init(&own, TEXT_MAX);
+	if (read_text(root, "/proc/self/cgroup", &own) &&
+	    (*root || !find_usual(root_caller, own.data, place))) {
+		memset(place, 0, sizeof *place);
+		find_mounted(root, root_caller, own.data, place);
+	}
+	buf_release(&own);
+}
+
+/* ---- Limits above ------------------------------------------------------------------------------ */
+
+uint64_t cgroup_above(const char *root, const char *dir, const char *file)
+{
+	uint64_t least = SB_UNLIMITED;
+	char at[512], path[PATH_MAX], *slash;
+	bool there = true;
+	size_t n = strlen(dir);
+
+	if (n >= sizeof at)
+		return least;
+	memcpy(at, dir, n + 1);
+	while (there && at[0]) {
+		buf text;
+
+		buf_init(&text, 256);
+		there = (size_t)snprintf(path, sizeof path, "%s/%s", at, file) < sizeof path &&
+			read_text(root, path, &text);
+		if (there && text.data[0] >= '0' && text.data[0] <= '9') {
+			uint64_t value = strtoull(text.data, NULL, 10);
+
+			least = value < least ? value : least;
+		}
+		buf_release(&text);
+		slash = strrchr(at, '/');
+		*(slash ? slash : at) = 0;
+	}
+	return least;
+}
+
+/* ---- A parent by name -------------------------------------------------------------------------- */
+
+static int parent_v2(const char *root, const char *parent, cgroup_place *place, sb_error *err)
+{
+	if (take_v2(root, parent, place))
+		return 0;
+	if (!may_attach(root, parent))
+		return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "cgroup",
+				 "cgroup \"%s\" is not yours to write; delegate it, or name another with "
+				 "--cgroup", parent);
+	return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "cgroup",
+			 "cgroup \"%s\" does not hand memory and pids to its children; run `echo '+memory "
+			 "+pids +cpu' > %.200s/cgroup.subtree_control`", parent, parent);
+}
+
+/* Below a version 1 hierarchy: the same path in each of them. */
+static void parent_v1(const char *root, const char *parent, const char *mounts,
+		      cgroup_place *place)
+{
+	const char *below = NULL, *at = mounts;
+	mount_line mount;
+	char dir[1024];
+
+	while (!below && mount_next(&at, &mount))
+		if (!mount.version2 && path_is_within(parent, mount.point))
+			below = parent + strlen(mount.point);
+	for (at = mounts; below && mount_next(&at, &mount);) {
+		uint32_t bits = mount.version2 ? 0 : controllers_of(mount.options, mount.options_len);
+
+		bits &= ~place->controllers;
+		if (bits && (size_t)snprintf(dir, sizeof dir, "%s%s", mount.point, below) < sizeof dir &&
+		    exists(root, dir) && strlen(dir) < sizeof place->at[0].path)
+			take_v1(root, dir, bits, place);
+	}
+}
+
+static int parent_in(const char *root, const char *parent, const char *mounts,
+		     cgroup_place *place, sb_error *err)
+{
+	const char *at = mounts;
+	mount_line mount;
+
+	while (mount_next(&at, &mount))
+		if (mount.version2 && path_is_within(parent, mount.point))
+			return parent_v2(root, parent, place, err);
+	parent_v1(root, parent, mounts, place);
+	if (place->count)
+		return 0;
+	return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "cgroup",
+			 "\"%s\" is not a cgroup that you may write; name one below a cgroup mount",
+			 parent);
+}
+
+int cgroup_find_parent(const char *root, const char *parent, cgroup_place *place, sb_error *err)
+{
+	buf mounts;
+	int rc;
+
+	memset(place, 0, sizeof *place);
+	if (!path_is_clean_absolute(parent) || strlen(parent) >= sizeof place->at[0].path)
+		return error_set(err, SB_ERR_INVALID_PATH, "cgroup",
+				 "cgroup \"%s\" is not a plain absolute path", parent);
+	if (!exists(root, parent))
+		return error_set(err, SB_ERR_NOT_FOUND, "cgroup",
+				 "cgroup \"%s\" does not exist; make it, or leave --cgroup out", parent);
+	buf_init(&mounts, 1 << 20);
+	if (read_text(root, "/proc/self/mountinfo", &mounts))
+		rc = parent_in(root, parent, mounts.data, place, err);
+	else
+		rc = error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "cgroup",
+			       "cannot read \"/proc/self/mountinfo\"");
+	buf_release(&mounts);
+	return rc;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trial.c - what only doing tells: can this file system be mounted with mapped ids?  Can there be user
+ * namespaces at all?
+ *
+ * An sb-launch with the smallest plan that has such a mount in it: READY or FAILED is the answer,
+ * about 2 ms later.  Asked once for each type of file system, and never for the common ones.
+ */
+#include "linux.h"
+#include "idmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIAL_MS 5000u
+
+static bool recall(sb_state *state, uint64_t type, bool *works)
+{
+	size_t i;
+	bool known = false;
+
+	pthread_mutex_lock(&state->lock);
+	for (i = 0; i < state->idmap_count; i++)
+		if (state->idmap[i].type == type) {
+			*works = state->idmap[i].works;
+			known = true;
+		}
+	pthread_mutex_unlock(&state->lock);
+	return known;
+}
+
+static void remember(sb_state *state, uint64_t type, bool works)
+{
+	pthread_mutex_lock(&state->lock);
+	if (state->idmap_count < LINUX_IDMAP_KNOWN) {
+		state->idmap[state->idmap_count].type = type;
+		state->idmap[state->idmap_count++].works = works;
+	}
+	pthread_mutex_unlock(&state->lock);
+}
+
+static bool try_plan(sb_state *state, const lh_plan *plan, sb_error *err)
+{
+	const sb_call call = { .size = sizeof call, .cancel_fd = -1,
+		.deadline_ns = clock_deadline_ns(clock_now_ns(), TRIAL_MS) };
+	sb_box *box = launched_box_new(NULL);
+	bool works = box && !lh_start(state->helper, plan, &box->launch, err) &&
+		     !launched_box_wait_ready(box, &call, err);
+
+	launched_box_destroy(box);
+	return works;
+}
+
+bool trial_idmap_now(sb_state *state, const char *path, int fd)
+{
+	const linux_facts *facts = &state->facts;
+	lh_plan *plan = state->helper ? lh_plan_new() : NULL;
+	bool works;
+
+	if (!plan)
+		return false;
+	plan->fixed.steps = LP_USERNS | LP_PIDNS | LP_MOUNTNS | LP_ROOT | LP_OWN_GROUP;
+	plan->fixed.uid_outside = plan->fixed.gid_outside = facts->uid_first;
+	plan->fixed.uid_inside = plan->fixed.gid_inside = 1000;
+	lh_plan_mount_fd(plan, LP_M_BIND, fd, path, "/w", LP_F_IDMAP | LP_F_NODEV, 0);
+	works = !plan->failed && try_plan(state, plan, NULL);
+	lh_plan_free(plan);
+	return works;
+}
+
+bool trial_idmap(sb_state *state, const char *path, int fd)
+{
+	uint64_t type;
+	int answer = idmap_by_type(fd, &type);
+	bool works = answer == IDMAP_YES;
+
+	/* the file system can, but its owner may be another namespace's root */
+	if (works && state->facts.inner_root)
+		answer = IDMAP_ASK;
+	if (answer != IDMAP_ASK || recall(state, type, &works))
+		return works;
+	works = trial_idmap_now(state, path, fd);
+	remember(state, type, works);
+	return works;
+}
+
+/* ---- User namespaces ------------------------------------------------------------------------------- */
+
+static bool is_on(const char *path)
+{
+	int FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
+	char first;
+
+	return fd >= 0 && read(fd, &first, 1) == 1 && first != '0';
+}
+
+/* Does this say that it is forbidden, and not that something has run out or is amiss elsewhere? */
+static bool is_forbidden(const sb_error *err, bool apparmor)
+{
+	if (!apparmor && strncmp(err->where, "userns", 6) && strncmp(err->where, "namespaces", 10))
+		return false;
+	return err->os_errno == EPERM || err->os_errno == EACCES || err->os_errno == ENOSYS ||
+	       err->os_errno == EINVAL;
+}
+
+bool trial_userns(sb_state *state)
+{
+	const linux_facts *facts = &state->facts;
+	sb_error err = { 0 };
+	lh_plan *plan;
+	bool works, apparmor;
+
+	if (facts->root_caller || !state->helper)
+		return true;
+	apparmor = is_on("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+	if (prctl(PR_GET_SECCOMP) != 2 && !apparmor)
+		return true;
+	plan = lh_plan_new();
+	if (!plan)
+		return true;
+	/* AppArmor lets one be made, and takes every capability in it */
+	plan->fixed.steps = LP_USERNS | (apparmor ? LP_PIDNS | LP_MOUNTNS | LP_ROOT : 0);
+	plan->fixed.uid_outside = plan->fixed.uid_outer = plan->fixed.uid_inside = facts->uid;
+	plan->fixed.gid_outside = plan->fixed.gid_outer = plan->fixed.gid_inside = facts->gid;
+	works = try_plan(state, plan, &err) || !is_forbidden(&err, apparmor);
+	lh_plan_free(plan);
+	return works;
+}

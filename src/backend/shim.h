@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* shim.h - interpreters that are known by name, and how a script in front of one is asked for it. */
+#ifndef SB_BACKEND_SHIM_H
+#define SB_BACKEND_SHIM_H
+
+#include "../base/base.h"
+
+typedef struct shim_language {
+	const char *name;             /* of the program; what follows may be a version: "3.11" */
+	const char *flag, *question;  /* prints the real one's path; NULL = cannot be asked */
+} shim_language;
+
+/* NULL = not an interpreter that is known. */
+const shim_language *shim_family(const char *program);
+/* Runs `shim` as the caller with the question, for at most ask_ms (0 = 3000), and takes the first
+ * line if it is an absolute path.  false: no answer. */
+bool shim_ask(const shim_language *language, const char *shim, const char *const *env,
+	      uint64_t ask_ms, int cancel_fd, char *out, size_t cap);
+
+#endif /* SB_BACKEND_SHIM_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wasm.h - the backend `wasm`: WebAssembly in sb-wasm, itself behind the walls of sb-launch.
+ *
+ *   job.c      what a worker gets: arguments, files, module, in one memory file
+ *   compile.c  a module that nobody knows, compiled by an sb-wasmc behind walls of its own
+ *   plan.c     the walls in words
+ *   box.c      the walls as a plan of sb-launch; create, put, spawn
+ *   result.c   what a worker leaves: how it ended, /out
+ *   wasm.c     the table, and the probe
+ *
+ * Two walls stand around a guest: the engine, which gives it memory of its own and our interface and
+ * nothing else, and the kernel's around the worker: an empty root, no network, no privilege, and a
+ * filter of some twenty system calls.
+ */
+#ifndef SB_BACKEND_WASM_H
+#define SB_BACKEND_WASM_H
+
+#include "../launched/launched.h"
+#include "../linux/facts.h"
+#include "../packdir.h"
+#include "../../wasm/job.h"
+
+#include <pthread.h>
+
+#define WASM_CACHE_MAX 16     /* compiled raw modules that one sandbox object keeps */
+
+/* A raw module, compiled: by the hash of what it was compiled from. */
+typedef struct wasm_compiled {
+	char hash[SHA256_HEX];
+	void *data;
+	size_t len;
+	uint64_t used;
+} wasm_compiled;
+
+struct sb_state {
+	linux_facts facts;
+	char *helper;                 /* path of sb-launch; NULL: only plans can be made */
+	sb_error helper_missing;
+	char *dir;                    /* in which sb-wasm lies */
+	char key[MANIFEST_WORD];      /* of the engine; "" = there is none */
+	bool shared_library;          /* of the other route: the worker holds a compiler */
+	pthread_mutex_t lock;         /* over the cache */
+	wasm_compiled cache[WASM_CACHE_MAX];
+	uint64_t uses;
+};
+
+/* What a box of ours has besides. */
+typedef struct wasm_box {
+	sb_state *state;
+	buf job;                      /* entries so far */
+	uint32_t entries;
+	bool has_code;
+	int fd;                       /* of the job, once it was sent */
+	uint64_t job_bytes;
+	uint8_t *result;              /* read, behind the end: a result_head and entries */
+	uint64_t result_bytes;
+	bool looked;
+} wasm_box;
+
+/* "python" of "pack:python"; NULL: the way has no module, so the code is one. */
+const char *wasm_pack_name(const sb_pack_way *way);
+
+/* ---- job.c ------------------------------------------------------------------------------------- */
+void job_add(wasm_box *box, uint32_t kind, uint32_t flags, const char *path, const void *data,
+	     size_t len);
+/* The whole as a memory file of which the worker may write what comes behind: its descriptor, or
+ * SB_ERR_*. */
+int job_make(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool control, sb_error *err);
+
+/* ---- result.c ---------------------------------------------------------------------------------- */
+/* Reads what lies behind the job, once; NULL = nothing that counts. */
+const result_head *result_of(wasm_box *box, const sb_limits *limits);
+int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err);
+int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err);
+int wasm_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
+
+/* ---- compile.c --------------------------------------------------------------------------------- */
+/* The compiled module, the state's for as long as nothing else is compiled: copied into the job under its
+ * lock.  INVALID_SPEC: it is no module, or one that the engine does not take. */
+int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
+		sb_error *err);
+
+/* ---- plan.c, box.c ------------------------------------------------------------------------------ */
+int wasm_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_error *err);
+/* What these walls cannot have at all. */
+/* Files of the host that a rule grants. */
+bool wasm_shows_files(const sb_spec *spec);
+int wasm_check(const sb_state *state, const sb_box_request *request, sb_error *err);
+int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *plan,
+		const sb_call *call, sb_box **box, sb_error *err);
+int wasm_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *call, sb_error *err);
+int wasm_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call, sb_guest **guest,
+	       sb_guest_io *io, sb_error *err);
+int wasm_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err);
+void wasm_destroy(sb_box *box);
+/* A box in which `program` of our folder will run, and the pack's folder is shown; for compile.c. */
+int box_launch(sb_state *state, const char *program, const char *inside, const char *pack,
+	       const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err);
+wasm_box *box_own(sb_box *box);
+sb_box *box_new(const sb_limits *limits); /* NULL = no memory */
+
+#endif /* SB_BACKEND_WASM_H */

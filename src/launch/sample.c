@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sample.c - looks over /proc at a tree of processes, where no cgroup counts for us.
+ *
+ * A look walks down from the root by task/TID/children (Linux 3.5, CONFIG_PROC_CHILDREN), so that
+ * it costs what the tree costs and not what the machine's /proc costs.  Where that file is not, and
+ * for killing, which must not miss one that changes its parent meanwhile, one pass reads PID/stat
+ * of every process that /proc lists, in ascending order; who descends from the root is found by
+ * following the parents.  A double fork or a setsid leads nowhere:
+ * orphans fall to the root, which is pid 1 of its namespace or a subreaper.  No allocation, no stdio:
+ * the table is static, and its pages are touched only as far as it is filled.
+ *
+ * The root is read first: a process that is reaped between two reads is then missed in this look's
+ * CPU time, never counted twice by its parent.
+ */
+#include "sample_proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_PROCESSES 32768u
+#define MAX_PASSES 64
+#define KILL_PAUSE_NS 500000L
+
+typedef struct table {
+	sample_process at[MAX_PROCESSES];
+	uint32_t count;
+} table;
+static table seen;
+
+/* ---- The table --------------------------------------------------------------------------------- */
+
+static int list_all(int proc_fd, int root_pid)
+{
+	char buf[8192] __attribute__((aligned(8)));
+	long n, at;
+
+	seen.count = 0;
+	if (lseek(proc_fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = syscall(SYS_getdents64, proc_fd, buf, sizeof buf)) > 0) {
+		for (at = 0; at < n;) {
+			const struct sample_dirent *e = (const void *)(buf + at);
+			int pid = sample_number(e->name);
+
+			at += e->len;
+			if (!pid || pid == root_pid)
+				continue;
+			if (seen.count == MAX_PROCESSES)
+				return -EOVERFLOW;
+			if (!sample_read(proc_fd, pid, &seen.at[seen.count]))
+				seen.count++;
+		}
+	}
+	return n < 0 ? -errno : 0;
+}
+
+/* Appends the children of one thread; 0, or -errno. */
+static int add_children(int proc_fd, int pid, int tid)
+{
+	char path[80], text[4096];
+	int fd, n, child = 0, rc = 0;
+
+	sample_path(path, sizeof path, pid, tid, "children");
+	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (!rc && (n = (int)read(fd, text, sizeof text)) > 0) {
+		for (int i = 0; i < n && !rc; i++) {
+			if (text[i] >= '0' && text[i] <= '9') {
+				child = child * 10 + (text[i] - '0');
+				continue;
+			}
+			if (!child)
+				continue;
+			if (seen.count == MAX_PROCESSES)
+				rc = -EOVERFLOW;
+			else if (!sample_read(proc_fd, child, &seen.at[seen.count]))
+				seen.at[seen.count++].inside = true;
+			child = 0;
+		}
+	}
+	close(fd);
+	return rc;
+}
+
+/* The children of all threads of a process.  One that has ended meanwhile has none. */
+static int add_children_of(int proc_fd, int pid, uint64_t threads)
+{
+	char path[80], buf[2048] __attribute__((aligned(8)));
+	long n, at;
+	int fd, rc = 0;
+
+	if (threads <= 1)
+		return add_children(proc_fd, pid, pid);
+	sample_path(path, sizeof path, pid, 0, "task");
+	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (!rc && (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
+		for (at = 0; at < n && !rc;) {
+			const struct sample_dirent *e = (const void *)(buf + at);
+			int tid = sample_number(e->name);
+
+			at += e->len;
+			if (tid)
+				rc = add_children(proc_fd, pid, tid);
+			if (rc == -ENOENT || rc == -ESRCH)
+				rc = 0;
+		}
+	}
+	close(fd);
+	return rc;
+}
+
+/* All descendants of the root, all marked inside; -ENOENT where the kernel has no such files. */
+static int list_tree(int proc_fd, const sample_process *root)
+{
+	uint32_t i;
+	int rc;
+
+	seen.count = 0;
+	rc = add_children_of(proc_fd, root->pid, root->threads);
+	for (i = 0; !rc && i < seen.count; i++) {
+		if (seen.at[i].dead)
+			continue;
+		rc = add_children_of(proc_fd, seen.at[i].pid, seen.at[i].threads);
+		if (rc == -ENOENT || rc == -ESRCH)
+			rc = 0;
+	}
+	return rc;
+}
+
+static sample_process *find(int pid)
+{
+	uint32_t low = 0, high = seen.count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (seen.at[mid].pid == pid)
+			return &seen.at[mid];
+		if (seen.at[mid].pid < pid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+/* Marks the descendants; number of them.  One pass does it but where pids have wrapped around. */
+static uint32_t mark_inside(int root_pid)
+{
+	uint32_t count = 0, before, i;
+	int pass;
+
+	for (pass = 0; pass < MAX_PASSES; pass++) {
+		before = count;
+		for (i = 0; i < seen.count; i++) {
+			sample_process *p = &seen.at[i], *parent;
+
+			if (p->inside)
+				continue;
+			parent = p->parent == root_pid ? NULL : find(p->parent);
+			p->inside = p->parent == root_pid || (parent && parent->inside);
+			count += p->inside;
+		}
+		if (count == before)
+			break;
+	}
+	return count;
+}
+
+/* The root, and into the table whoever descends from it. */
+static int list_descendants(int proc_fd, int root_pid, sample_process *root)
+{
+	int rc = sample_read(proc_fd, root_pid, root);
+
+	if (rc)
+		return rc;
+	rc = list_tree(proc_fd, root);
+	if (rc != -ENOENT)
+		return rc;
+	rc = list_all(proc_fd, root_pid);
+	if (!rc)
+		mark_inside(root_pid);
+	return rc;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* ---- Looks -------------------------------------------------------------------------------------- */
+
+int sample_tree(int proc_fd, int root_pid, launch_sample *out)
+{
+	uint64_t begin = now_us(), ticks;
+	long per_second = sysconf(_SC_CLK_TCK);
+	sample_process root;
+	uint32_t i;
+	int rc = list_descendants(proc_fd, root_pid, &root);
+
+	memset(out, 0, sizeof *out);
+	if (rc)
+		return rc;
+	ticks = root.children_ticks;
+	for (i = 0; i < seen.count; i++) {
+		const sample_process *p = &seen.at[i];
+
+		if (!p->inside)
+			continue;
+		ticks += p->own_ticks + p->children_ticks;
+		if (p->dead)
+			continue;
+		out->processes++;
+		out->tasks += p->threads;
+		out->memory_bytes += sample_memory(proc_fd, p);
+	}
+	out->cpu_us = ticks * (1000000 / (uint64_t)(per_second > 0 ? per_second : 100));
+	out->took_us = now_us() - begin;
+	return 0;
+}
+
+int sample_exact(int proc_fd, int root_pid, uint64_t *memory_bytes)
+{
+	uint64_t sum = 0;
+	sample_process root;
+	uint32_t i;
+	int rc = list_descendants(proc_fd, root_pid, &root);
+
+	if (rc)
+		return rc;
+	for (i = 0; i < seen.count; i++)
+		if (seen.at[i].inside && !seen.at[i].dead)
+			sum += sample_memory_exact(proc_fd, &seen.at[i]);
+	*memory_bytes = sum;
+	return 0;
+}
+
+uint64_t sample_tasks_of(int proc_fd, uint32_t uid)
+{
+	uint64_t tasks = 0;
+	char path[80];
+	struct stat st;
+	uint32_t i;
+
+	if (list_all(proc_fd, 0) < 0 && !seen.count)
+		return 0;
+	for (i = 0; i < seen.count; i++) {
+		sample_path(path, sizeof path, seen.at[i].pid, 0, "stat");
+		if (fstatat(proc_fd, path, &st, 0) == 0 && st.st_uid == uid)
+			tasks += seen.at[i].threads;
+	}
+	return tasks;
+}
+
+/* ---- Killing ------------------------------------------------------------------------------------ */
+
+uint32_t sample_kill_tree(int proc_fd, int root_pid, uint32_t rounds)
+{
+	const struct timespec pause = { .tv_nsec = KILL_PAUSE_NS };
+	uint32_t left, round, i;
+
+	for (round = 0;; round++) {
+		left = 0;
+		if (list_all(proc_fd, root_pid) == 0 || seen.count)
+			mark_inside(root_pid);
+		for (i = 0; i < seen.count; i++) {
+			if (!seen.at[i].inside || seen.at[i].dead)
+				continue;
+			left++;
+			if (round < rounds)
+				sample_kill(proc_fd, &seen.at[i]);
+		}
+		if (!left || round >= rounds)
+			return left;
+		nanosleep(&pause, NULL);
+	}
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watch.c - looks now and then whether a limit that no cgroup enforces is exceeded.
+ *
+ * Memory is sampled over /proc, plus what lies in the scratch tmpfs; CPU time comes from the cgroup
+ * where there is one, else from /proc as well; what is left of it is lent anew.  Three looks in a row
+ * that fail mean that the limit cannot be enforced, and that ends the run as well.
+ */
+#include "box.h"
+#include "sys.h"
+
+#include <sched.h>
+#include <sys/vfs.h>
+
+#define MAX_FAILURES 3u
+
+void watch_init(launch_watch *w, const launch_box *box, int root)
+{
+	const lp_plan *p = box->plan;
+	uint32_t i, controllers = 0;
+	cpu_set_t cpus;
+
+	*w = (launch_watch){ .proc = -1, .root = root, .scratch = -1, .cpus = 1 };
+	if (!(p->steps & LP_SAMPLE))
+		return;
+	for (i = 0; i < p->cgroup_count; i++)
+		controllers |= p->cgroups[i].controllers;
+	w->memory = p->memory_bytes != SB_UNLIMITED && !(controllers & LP_CTL_MEMORY);
+	w->cpu = p->cpu_us != SB_UNLIMITED;
+	/* in a namespace of its own RLIMIT_NPROC counts the box alone */
+	w->pids = (p->steps & LP_IN_PLACE) && p->pids != SB_UNLIMITED && !(controllers & LP_CTL_PIDS);
+	if (!watch_on(w))
+		return;
+	w->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+		w->cpus = (uint32_t)CPU_COUNT(&cpus);
+	w->due_us = wire_now_us();
+}
+
+bool watch_on(const launch_watch *w)
+{
+	return w->memory || w->cpu || w->pids;
+}
+
+uint64_t watch_wait_us(const launch_watch *w)
+{
+	uint64_t now = wire_now_us();
+
+	if (!watch_on(w))
+		return UINT64_MAX;
+	return w->due_us > now ? w->due_us - now : 0;
+}
+
+/* A tmpfs counts an inode, and each kilobyte of extended attributes, as a node. */
+#define NODE_BYTES 1024u
+
+static uint64_t scratch_bytes(const launch_watch *w)
+{
+	struct statfs fs;
+
+	if (w->scratch < 0 || fstatfs(w->scratch, &fs) < 0)
+		return 0;
+	return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize +
+	       (uint64_t)(fs.f_files - fs.f_ffree) * NODE_BYTES;
+}
+
+static int take_sample(const launch_watch *w, const launch_box *box, launch_sample *out)
+{
+	uint64_t cpu_us = w->cpu ? cgroup_cpu_us(&box->cgroup) : 0;
+	int rc;
+
+	*out = (launch_sample){ 0 };
+	if (w->memory || w->pids || cpu_us == SB_UNLIMITED) {
+		rc = w->proc < 0 ? -ENOENT : sample_tree(w->proc, w->root, out);
+		if (rc < 0)
+			return rc;
+	}
+	if (w->memory) {
+		/* The quick look counts shared pages for each who has them. */
+		if (out->memory_bytes + scratch_bytes(w) > box->plan->memory_bytes)
+			sample_exact(w->proc, w->root, &out->memory_bytes);
+		out->memory_bytes += scratch_bytes(w);
+	}
+	if (cpu_us != SB_UNLIMITED)
+		out->cpu_us = cpu_us;
+	return 0;
+}
+
+uint32_t watch_look(launch_watch *w, const launch_box *box)
+{
+	const lp_plan *p = box->plan;
+	launch_sample now;
+	uint32_t limit = LP_LIMIT_NONE;
+
+	if (!watch_on(w) || watch_wait_us(w))
+		return LP_LIMIT_NONE;
+	if (take_sample(w, box, &now) < 0) {
+		w->due_us = wire_now_us() + 1000;
+		return ++w->failures < MAX_FAILURES ? LP_LIMIT_NONE : LP_LIMIT_UNENFORCEABLE;
+	}
+	w->failures = 0;
+	if (cgroup_vanished(&box->cgroup))
+		return LP_LIMIT_UNENFORCEABLE;
+	if (w->cpu)
+		cgroup_lease_cpu(&box->cgroup, p, now.cpu_us);
+	w->due_us = wire_now_us() + sample_next_us(p, &now, w->cpus);
+	if (w->memory && now.memory_bytes > p->memory_bytes)
+		limit = LP_LIMIT_MEMORY;
+	else if (w->cpu && now.cpu_us > p->cpu_us)
+		limit = LP_LIMIT_CPU;
+	else if (w->pids && now.tasks > p->pids)
+		limit = LP_LIMIT_PIDS;
+	if (limit) /* what is above it stays so for a while: no hurry */
+		w->due_us = wire_now_us() + p->sample_us;
+	return limit;
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * repl.c - the interpreter of a session: its start, one exchange with its driver, its end.
+ *
+ * An exchange is a pump (output, clocks, cancel, the guest's end) that also sends the parts of a
+ * frame as the driver takes them, and reads frames until one ends the exchange.
+ */
+#include "repl.h"
+#include "live.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { GONE_MS = 1000, FINISH_MS = 10000, START_MS = 60000, READ_PIECE = 16384, LINE_MOST = 200 };
+
+static const sb_guest_io no_io = {
+	.size = sizeof no_io, .in = -1, .out = -1, .err = -1, .exited = -1, .control = -1
+};
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+repl *repl_new(sb_error *err)
+{
+	repl *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		error_no_memory(err, "session");
+		return NULL;
+	}
+	driver_init(&r->reader);
+	r->io = no_io;
+	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->wake_fd >= 0 && r->stop_fd >= 0)
+		return r;
+	error_errno(err, SB_ERR_IO, errno, "session", "cannot make a session's descriptors");
+	repl_free(r);
+	return NULL;
+}
+
+static void close_io(repl *r)
+{
+	int32_t *fds[] = { &r->io.in, &r->io.out, &r->io.err, &r->io.exited, &r->io.control };
+
+	for (size_t i = 0; i < BASE_ARRAY_LEN(fds); i++)
+		fd_close(fds[i]);
+}
+
+void repl_free(repl *r)
+{
+	if (!r)
+		return;
+	close_io(r);
+	driver_release(&r->reader);
+	fd_close(&r->wake_fd);
+	fd_close(&r->stop_fd);
+	free(r->answer);
+	free(r);
+}
+
+repl_talk *repl_talk_new(void)
+{
+	repl_talk *t = calloc(1, sizeof *t);
+
+	if (t)
+		t->pump.io = no_io;
+	return t;
+}
+
+void repl_talk_free(repl_talk *t)
+{
+	if (!t)
+		return;
+	free(t->value);
+	free(t->exception);
+	pump_release(&t->pump);
+	free(t);
+}
+
+/* ---- calls on the box: one at a time ----------------------------------------------------------
+ */
+
+static sb_call finish_call(void)
+{
+	return (sb_call){ .size = sizeof(sb_call),
+			  .cancel_fd = -1,
+			  .deadline_ns = clock_deadline_ns(clock_now_ns(), FINISH_MS) };
+}
+
+static int send_signal(sb_session *s, int signal)
+{
+	const sb_call call = finish_call();
+	int code;
+
+	pthread_mutex_lock(&s->lock);
+	code = turn_take(s, &call, NULL);
+	if (code >= 0) {
+		pthread_mutex_unlock(&s->lock);
+		code = session_table(s)->signal(s->repl->guest, signal, &call, NULL);
+		pthread_mutex_lock(&s->lock);
+		turn_give(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return code;
+}
+
+static int on_signal(void *user, int signal)
+{
+	repl_talk *t = user;
+
+	return send_signal(t->session, signal);
+}
+
+static void take_turn(sb_session *s)
+{
+	const sb_call call = { .size = sizeof call, .cancel_fd = -1, .deadline_ns = SB_UNLIMITED };
+
+	pthread_mutex_lock(&s->lock);
+	turn_take(s, &call, NULL);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void give_turn(sb_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	turn_give(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool repl_has_ended(const repl *r)
+{
+	struct pollfd fd = { .fd = r->io.exited, .events = POLLIN };
+
+	return r->guest && poll(&fd, 1, 0) > 0;
+}
+
+int repl_reap(repl_talk *t, sb_guest_exit *end, sb_error *err)
+{
+	sb_session *s = t->session;
+	const sb_backend *table = session_table(s);
+	repl *r = s->repl;
+
+	take_turn(s);
+	int code = table->reap(r->guest, end, err);
+
+	table->release(r->guest);
+	r->guest = NULL;
+	give_turn(s);
+	close_io(r);
+	return code;
+}
+
+void repl_end(sb_session *s)
+{
+	const sb_backend *table = session_table(s);
+	repl *r = s->repl;
+	const sb_call call = finish_call();
+	sb_guest_exit end = { .size = sizeof end };
+	sb_usage usage = { .size = sizeof usage };
+	struct pollfd exited;
+
+	if (!r || !r->guest)
+		return;
+	end.usage = &usage;
+	take_turn(s);
+	table->signal(r->guest, SB_SIGNAL_KILL, &call, NULL);
+	exited = (struct pollfd){ .fd = r->io.exited, .events = POLLIN };
+	while (poll(&exited, 1, clock_poll_ms(clock_now_ns(), call.deadline_ns)) < 0 &&
+	       errno == EINTR)
+		;
+	if (exited.revents)
+		table->reap(r->guest, &end, NULL);
+	table->release(r->guest);
+	r->guest = NULL;
+	give_turn(s);
+	close_io(r);
+}
+
+/* ---- what is sent ------------------------------------------------------------------------------
+ */
+
+/* As much as it takes now.  False: it takes no more, ever. */
+static bool send_parts(repl_talk *t)
+{
+	pump *p = &t->pump;
+
+	p->control_full = false;
+	for (size_t i = 0; i < BASE_ARRAY_LEN(t->parts); i++)
+		while (t->lens[i]) {
+			ssize_t n = feed_write(p->io.control, t->parts[i], t->lens[i]);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n < 0 && errno == EAGAIN) {
+				p->control_full = true;
+				return true;
+			}
+			if (n < 0)
+				return false;
+			t->parts[i] = (const char *)t->parts[i] + n;
+			t->lens[i] -= (size_t)n;
+		}
+	return true;
+}
+
+static void answer(repl_talk *t, size_t len)
+{
+	repl *r = t->session->repl;
+
+	t->parts[0] = t->answer_head;
+	t->lens[0] = driver_answer_head(&r->reader, len, t->answer_head);
+	t->parts[1] = t->piece;
+	t->lens[1] = len;
+	t->lens[2] = 0;
+	driver_answered(&r->reader);
+}
+
+/* ---- questions
+ * ----------------------------------------------------------------------------------- */
+
+static void ask_callback(repl_talk *t)
+{
+	int64_t n = t->command->read_input(t->command->user, t->piece, sizeof t->piece);
+
+	if (n < 0 || n > (int64_t)sizeof t->piece)
+		pump_stop(&t->pump, PUMP_CALLBACK);
+	else
+		answer(t, (size_t)n);
+}
+
+static void ask_session(repl_talk *t)
+{
+	sb_session *s = t->session;
+
+	pthread_mutex_lock(&s->lock);
+	s->repl->asking = true;
+	topic_wake(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Somebody called sb_session_answer(). */
+static void take_answer(repl_talk *t)
+{
+	sb_session *s = t->session;
+	repl *r = s->repl;
+	uint64_t count;
+	size_t len = 0;
+	char *text;
+
+	if (read(r->wake_fd, &count, sizeof count) < 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	text = r->answer;
+	len = r->answer_len;
+	r->answer = NULL;
+	pthread_mutex_unlock(&s->lock);
+	if (text && r->reader.asked) {
+		memcpy(t->piece, text, len);
+		answer(t, len);
+	}
+	free(text);
+}
+
+/* ---- what comes
+ * ------------------------------------------------------------------------------------ */
+
+static void keep_text(repl_talk *t, char **at, const driver_frame *f)
+{
+	buf text;
+
+	buf_init(&text, 4 * DRIVER_TEXT_MAX);
+	for (size_t i = 0; i < f->len;) {
+		size_t n = utf8_sequence(f->payload + i, f->len - i);
+
+		if (n && f->payload[i])
+			buf_add(&text, f->payload + i, n);
+		else
+			buf_add_str(&text, "\xef\xbf\xbd");
+		i += n ? n : 1;
+	}
+	free(*at);
+	*at = buf_take(&text, NULL);
+	t->no_memory |= !*at;
+	buf_release(&text);
+}
+
+/* True: the exchange is over. */
+static bool take_frame(repl_talk *t, const driver_frame *f)
+{
+	switch (f->kind) {
+	case 'H':
+		t->session->repl->features = f->features;
+		return true;
+	case 'V':
+		keep_text(t, &t->value, f);
+		return false;
+	case 'X':
+		keep_text(t, &t->exception, f);
+		return false;
+	case 'Q':
+		if (t->command->input_kind == SB_INPUT_CALLBACK)
+			ask_callback(t);
+		else
+			ask_session(t);
+		return false;
+	case 'U':
+		t->unfinished = true;
+		return true;
+	default: /* 'D' */
+		t->status = f->status;
+		return true;
+	}
+}
+
+static bool breach(repl_talk *t, const char *why)
+{
+	t->broken = why;
+	pump_stop(&t->pump, PUMP_BROKEN);
+	return false;
+}
+
+/* Perhaps only the first sign of its end, which is told in a moment. */
+static void hung_up(repl_talk *t)
+{
+	uint64_t soon = clock_deadline_ns(clock_now_ns(), GONE_MS);
+
+	fd_close(&t->pump.io.control);
+	t->broken = "it closed the control descriptor, or another program took its place";
+	t->pump.grace_ms = 0;
+	if (soon < t->pump.deadline_ns)
+		t->pump.deadline_ns = soon;
+}
+
+/* One piece; true: the exchange is over. */
+static bool hear(repl_talk *t)
+{
+	char piece[READ_PIECE];
+	driver_reader *reader = &t->session->repl->reader;
+	ssize_t n = read(t->pump.io.control, piece, sizeof piece);
+	size_t at = 0, used;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		hung_up(t);
+		return false;
+	}
+	while (at < (size_t)n) {
+		driver_frame frame;
+		const char *why = NULL;
+		int rc = driver_read(reader, piece + at, (size_t)n - at, &used, &frame, &why);
+
+		at += used;
+		if (rc < 0)
+			return breach(t, why);
+		if (rc == 0)
+			return false;
+		if (!take_frame(t, &frame))
+			continue;
+		if (at < (size_t)n)
+			return breach(t, "bytes behind the end of an evaluation");
+		return true;
+	}
+	return false;
+}
+
+static bool on_control(void *user)
+{
+	repl_talk *t = user;
+	pump *p = &t->pump;
+	const repl *r = t->session->repl;
+	struct pollfd fds[2] = { { .fd = p->io.control, .events = POLLIN },
+				 { .fd = r->wake_fd, .events = POLLIN } };
+
+	if (poll(fds, 2, 0) < 0)
+		return false;
+	if (fds[0].revents && hear(t))
+		return true;
+	if (fds[1].revents)
+		take_answer(t);
+	if (p->io.control >= 0 && !p->killed && !send_parts(t))
+		return false; /* it reads no more: what it still says, or its end, is told */
+	return false;
+}
+
+/* ---- an exchange
+ * ------------------------------------------------------------------------------------- */
+
+void repl_exchange(repl_talk *t)
+{
+	sb_session *s = t->session;
+	repl *r = s->repl;
+	pump *p = &t->pump;
+
+	p->io = r->io;
+	r->io = no_io;
+	p->call = t->call;
+	p->stop_fd = r->stop_fd;
+	p->wake_fd = r->wake_fd;
+	p->grace_ms = s->e.limits.grace_ms;
+	p->signal = on_signal;
+	p->on_control = on_control;
+	p->user = t;
+	t->start_ns = clock_now_ns();
+	if (!p->deadline_ns)
+		p->deadline_ns = clock_deadline_ns(t->start_ns, s->e.limits.wall_ms);
+	capture_init(&p->out, &s->e.limits);
+	send_parts(t);
+	pump_evaluate(p);
+	r->io = p->io;
+	p->io = no_io;
+	pthread_mutex_lock(&s->lock);
+	r->asking = false;
+	free(r->answer);
+	r->answer = NULL;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- start
+ * --------------------------------------------------------------------------------------------- */
+
+static int spawn(sb_session *s, const sb_call *call, sb_error *err)
+{
+	const sb_backend *table = session_table(s);
+	effective *e = &s->e;
+	const char *driver = e->way->session_driver;
+	int code = 0;
+
+	if (!e->argv)
+		code = effective_code_argv(e, err);
+	if (code < 0)
+		return code;
+	sb_guest_request request = e->guest;
+
+	request.argv = (const char *const *)e->argv;
+	request.flags = SB_GUEST_CONTROL;
+	take_turn(s);
+	code = carry_code(table, s->box, e->code_path, driver, strlen(driver), call, err);
+	if (code >= 0)
+		code = table->spawn(s->box, &request, call, &s->repl->guest, &s->repl->io, err);
+	give_turn(s);
+	return code;
+}
+
+/* The last line that it wrote to standard error, as words. */
+static const char *last_words(repl_talk *t, char out[LINE_MOST])
+{
+	size_t len, gap;
+	char *text = capture_take(&t->pump.out, 1, &len, &gap);
+	const char *line = text;
+
+	out[0] = 0;
+	if (!text)
+		return "";
+	while (len && text[len - 1] == '\n')
+		text[--len] = 0;
+	for (const char *at = text; (at = strchr(at, '\n'));)
+		line = ++at;
+	snprintf(out, LINE_MOST, "%s%s", *line ? ": " : "", line);
+	utf8_make_plain(out);
+	free(text);
+	return out;
+}
+
+static int not_started(repl_talk *t, sb_error *err)
+{
+	const char *name = t->session->e.pack->name;
+	sb_guest_exit end = { .size = sizeof end };
+	sb_usage usage = { .size = sizeof usage };
+	char line[LINE_MOST];
+
+	end.usage = &usage;
+	if (t->pump.why == PUMP_CANCELLED) {
+		repl_end(t->session);
+		return error_set(err, SB_ERR_CANCELLED, "session", "cancelled while \"%s\" started",
+				 name);
+	}
+	if (t->pump.why == PUMP_TIME || t->pump.why == PUMP_WAIT_OVER) {
+		repl_end(t->session);
+		return error_set(err, SB_ERR_TIMEOUT, "session",
+				 "the interpreter of \"%s\" did not start in "
+				 "time",
+				 name);
+	}
+	int code = t->pump.ended ? repl_reap(t, &end, err) : 0;
+
+	repl_end(t->session);
+	if (code < 0)
+		return code;
+	if (end.error)
+		return error_set(err, end.error, "session",
+				 "the interpreter of \"%s\" met a limit at its "
+				 "start: %s; allow more",
+				 name, sb_code_name(end.error));
+	return error_set(err, SB_ERR_UNSUPPORTED, "session",
+			 "the interpreter of \"%s\" cannot hold a session "
+			 "here%s",
+			 name, last_words(t, line));
+}
+
+int repl_start(sb_session *s, const sb_call *call, sb_error *err)
+{
+	static const sb_command nothing = { .size = sizeof nothing, .input_kind = SB_INPUT_NONE };
+	repl *r = s->repl;
+	char head[DRIVER_HEAD + DRIVER_CODE_HEAD + 1];
+	repl_talk *t;
+	int code;
+
+	driver_release(&r->reader);
+	driver_init(&r->reader);
+	code = spawn(s, call, err);
+	if (code >= 0 && driver_expect_hello(&r->reader) < 0)
+		code = error_set(err, SB_ERR_INTERNAL, "session", "cannot get random bytes");
+	t = code < 0 ? NULL : repl_talk_new();
+	if (code >= 0 && !t)
+		code = error_no_memory(err, "session");
+	if (code < 0) {
+		repl_end(s);
+		return code;
+	}
+	t->session = s;
+	t->command = t->pump.command = &nothing;
+	t->call = call;
+	t->parts[0] = head;
+	t->lens[0] = driver_start_head(&r->reader, head);
+	t->pump.deadline_ns = clock_deadline_ns(clock_now_ns(), START_MS);
+	repl_exchange(t);
+	if (t->pump.why != PUMP_DONE)
+		code = not_started(t, err);
+	repl_talk_free(t);
+	return code;
+}

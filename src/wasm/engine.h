@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * engine.h - the WebAssembly engine behind a thin face: nobody else includes its headers.
+ *
+ * One set of fixed, tested settings for the worker and for the compiler (a module runs only under the
+ * settings that it was compiled with, and the engine aborts on settings that contradict each other):
+ * exceptions, SIMD and bulk memory on; threads, memory64 and garbage-collected types off; no fuel and no
+ * epochs, since the process itself is ended when time is over.
+ *
+ * Two builds of it: from the engine's own crate (the worker then holds no compiler), or on a ready-made
+ * shared library.  engine_route() says which.
+ */
+#ifndef SB_WASM_ENGINE_H
+#define SB_WASM_ENGINE_H
+
+#include "../wasi/wasi.h"
+
+#define ENGINE_VERSION "48.0.8"
+#define ENGINE_SETTINGS "1"          /* counts up with each change of the settings */
+#define ENGINE_STACK_BYTES (8u << 20) /* that a guest's calls may take */
+#define ENGINE_WHY 400               /* bytes of a message */
+
+typedef struct engine engine;
+const char *engine_route(void);      /* "crate" or "wheel" */
+const char *engine_key(void);        /* version, route, settings: modules of another key do not load */
+/* from_memory: modules come by engine_load(), not from files.  NULL = no memory. */
+engine *engine_new(bool from_memory);
+
+/* Trusted as a program is.  0, or -1 with why. */
+int engine_load_file(engine *e, const char *path, char why[ENGINE_WHY]);
+int engine_load(engine *e, const void *data, size_t len, char why[ENGINE_WHY]);
+/* Of a module as it came from anywhere; *out for free().  -1 in a build without the compiler, too. */
+int engine_compile(engine *e, const void *wasm, size_t len, void **out, size_t *out_len,
+		   char why[ENGINE_WHY]);
+
+enum { ENGINE_EXITED = 0,  /* returned, or proc_exit(): wasi.exit_code */
+       ENGINE_TRAPPED,     /* why says what */
+       ENGINE_REFUSED,     /* nothing of the guest ran: why */
+       ENGINE_NO_MEMORY,   /* its least is above the limit; nothing of it ran */
+       ENGINE_STOPPED };   /* stop() said so, at the end of a call */
+
+typedef struct engine_run {
+	wasi *w;
+	uint64_t memory_bytes;           /* of all linear memories; SB_UNLIMITED = 4 GiB */
+	bool (*stop)(void *user);        /* asked at the end of each call; may be NULL */
+	/* Called where a call of the interface ends the guest, with ENGINE_EXITED or STOPPED; need not come
+	 * back (to take the guest's calls off the stack takes longer than many a run).  May be NULL. */
+	void (*leave)(void *user, int kind);
+	void *user;
+	/* set by the run, fit to be read from a signal handler: */
+	volatile bool in_host;           /* a call of the interface is under way */
+	uint8_t *base;                   /* of the guest's memory; NULL before it exists */
+	volatile uint64_t peak_bytes;    /* of it */
+	char why[ENGINE_WHY];
+	bool stack_overflow;
+} engine_run;
+/* Instantiates what was loaded, and calls its _start. */
+int engine_start(engine *e, engine_run *run);
+uint64_t engine_memory_bytes(engine *e); /* of the guest's memory now */
+
+#endif /* SB_WASM_ENGINE_H */

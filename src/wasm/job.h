@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * job.h - what the host hands a worker, and what comes back: one memory file.
+ *
+ * The host writes a head and entries; the worker maps that part and never writes to it.  What the
+ * worker leaves - entries of /out, and first of all a result_head, written last - begins at the
+ * host's `bytes`, in the same file.  Whatever is in it was written by a program that may be in the
+ * guest's hands: the host reads it bounded, and believes only what concerns that very guest.
+ */
+#ifndef SB_WASM_JOB_H
+#define SB_WASM_JOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define JOB_MAGIC 0x31424f4a4d534157u    /* "WASMJOB1" */
+#define JOB_RESULT_MAGIC 0x315345524d534157u
+#define JOB_ALIGN 8u
+#define JOB_PATH_MAX 4096u
+#define JOB_MAX_BYTES ((uint64_t)3 << 30)
+
+/* Inside the box. */
+#define JOB_WORKER_PATH "/sb-wasm"
+#define JOB_COMPILER_PATH "/sb-wasmc"
+#define JOB_PACK_DIR "/pack"
+
+enum { JOB_ARG = 1, JOB_ENV,
+       JOB_DIR,          /* path; JOB_READONLY */
+       JOB_FILE,         /* path, data; JOB_READONLY, JOB_FREE */
+       JOB_MOUNT,        /* path, data: a file's name in JOB_PACK_DIR; read-only, in no quota */
+       JOB_MODULE_FILE,  /* data: a file's name in JOB_PACK_DIR, compiled */
+       JOB_MODULE,       /* data: a compiled module */
+       JOB_SOURCE };     /* data: a module to compile (sb-wasmc) */
+enum { JOB_READONLY = 1, JOB_FREE = 2 };
+
+typedef struct job_head {
+	uint64_t magic, bytes;           /* of the job, this included */
+	uint64_t memory_bytes, fs_bytes, fs_nodes, cpu_us, collect_bytes; /* SB_UNLIMITED = none */
+	uint32_t entries, open_files, control, flags; /* control: 1 = descriptor 3 is one */
+} job_head;
+
+/* Then path and data, each padded to JOB_ALIGN; path_len without a NUL, which follows it always. */
+typedef struct job_entry {
+	uint32_t kind, flags, path_len, reserved;
+	uint64_t data_len;
+} job_entry;
+
+enum { RESULT_EXITED = 1, RESULT_TRAPPED, RESULT_REFUSED, RESULT_NO_MEMORY, RESULT_STOPPED,
+       RESULT_CPU };
+typedef struct result_head {
+	uint64_t magic, bytes;           /* of head and entries */
+	uint64_t peak_bytes, memory_refused, fs_bytes, fs_nodes, bytes_refused, nodes_refused;
+	uint64_t calls;
+	uint32_t kind, entries, left_out, stack_overflow;
+	int32_t code;
+	uint32_t cut;                    /* 1 = not all of /out is here */
+	char why[400];
+} result_head;
+
+/* The next entry at *at of `len` bytes; false = the end, or broken (then *at < len). */
+static inline int job_next(const uint8_t *data, uint64_t len, uint64_t *at, const job_entry **entry,
+			   const char **path, const uint8_t **content)
+{
+	const job_entry *e = (const job_entry *)(const void *)(data + *at);
+	uint64_t left = len - *at, path_room, data_room;
+
+	if (*at >= len || left < sizeof *e || (*at & (JOB_ALIGN - 1)))
+		return 0;
+	if (e->path_len >= JOB_PATH_MAX || e->data_len > JOB_MAX_BYTES)
+		return 0;
+	path_room = ((uint64_t)e->path_len + 1 + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
+	data_room = (e->data_len + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
+	if (path_room + data_room > left - sizeof *e)
+		return 0;
+	*entry = e;
+	*path = (const char *)(e + 1);
+	*content = (const uint8_t *)(e + 1) + path_room;
+	if ((*path)[e->path_len] != '\0')
+		return 0;
+	*at += sizeof *e + path_room + data_room;
+	return 1;
+}
+
+#endif /* SB_WASM_JOB_H */

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - sb-wasm: runs one WebAssembly module, once, and ends.
+ *
+ * It is started inside walls: nothing of the host is to be seen but itself and the folder of its pack.
+ * It reads its job from a memory file, loads the compiled module, gives away what it will not need any
+ * more (walls.c), and runs the guest over the streams 0, 1 and 2 and a tree of files in memory.
+ *
+ * The end.  SIGTERM and the timer of its CPU time end the guest, not the worker: what lies in /out by
+ * then is still told.  While a call of the guest's is under way the handler leaves a note for its end
+ * (the tree may be half changed); else it writes the result itself and ends the process.
+ *
+ * usage: sb-wasm FD
+ */
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sandbox/sandbox.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define OVERHEAD ((uint64_t)96 << 20) /* of engine, heap and results, beside what the guest may have */
+#define EXIT_REFUSED 126
+#define EXIT_TRAPPED 134
+
+static worker one;
+static volatile sig_atomic_t ending; /* RESULT_* that a signal asked for */
+
+static void on_end(int signo)
+{
+	ending = signo == SIGPROF ? RESULT_CPU : RESULT_STOPPED;
+	if (one.run.in_host)
+		return;
+	result_write(&one, (uint32_t)ending, -1);
+	_exit(EXIT_TRAPPED);
+}
+
+static bool shall_stop(void *user)
+{
+	(void)user;
+	return ending != 0;
+}
+
+static int refuse(worker *k, int code)
+{
+	result_write(k, RESULT_REFUSED, code);
+	return EXIT_REFUSED;
+}
+
+static void end_by_signal(int signo)
+{
+	struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_ONSTACK };
+
+	sigfillset(&action.sa_mask);
+	sigdelset(&action.sa_mask, SIGSYS);
+	sigaction(signo, &action, NULL);
+}
+
+static void take_signals(const worker *k)
+{
+	struct itimerval timer = { 0 };
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	end_by_signal(SIGTERM);
+	end_by_signal(SIGPROF);
+	if (k->head->cpu_us == SB_UNLIMITED)
+		return;
+	timer.it_value.tv_sec = (time_t)(k->head->cpu_us / 1000000);
+	timer.it_value.tv_usec = (suseconds_t)(k->head->cpu_us % 1000000);
+	setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a == SB_UNLIMITED || b == SB_UNLIMITED || a > UINT64_MAX / 2 || b > UINT64_MAX / 2 ?
+		       SB_UNLIMITED : a + b;
+}
+
+/* The interface's streams; the root is 3, a control stream 4. */
+static int lay_descriptors(worker *k)
+{
+	const uint64_t common = WASI_R_POLL | WASI_R_STAT | WASI_R_SET_FLAGS;
+
+	wasi_init(&k->w, k->head->open_files);
+	k->w.argv = k->argv;
+	k->w.env = k->env;
+	k->w.stopping = shall_stop;
+	for (int i = 0; i < 3; i++)
+		if (wasi_add_stream(&k->w, i, isatty(i) ? WASI_T_CHAR : WASI_T_UNKNOWN,
+				    common | (i ? WASI_R_WRITE : WASI_R_READ)) != i)
+			return -1;
+	if (wasi_add_preopen(&k->w, mem_vfs(k->fs), mem_root(k->fs), "/", false) != 3)
+		return -1;
+	if (k->head->control &&
+	    wasi_add_stream(&k->w, 3, WASI_T_STREAM,
+			    common | WASI_R_READ | WASI_R_WRITE | WASI_R_SHUTDOWN) != 4)
+		return -1;
+	return 0;
+}
+
+static int load(worker *k)
+{
+	char path[300];
+
+	k->e = engine_new(k->module != NULL);
+	if (!k->e) {
+		snprintf(k->why, sizeof k->why, "no memory for the engine");
+		return -1;
+	}
+	if (k->module)
+		return engine_load(k->e, k->module, k->module_len, k->why);
+	if (!k->module_file) {
+		snprintf(k->why, sizeof k->why, "there is no module in the job");
+		return -1;
+	}
+	snprintf(path, sizeof path, JOB_PACK_DIR "/%s", k->module_file);
+	return engine_load_file(k->e, path, k->why);
+}
+
+static int prepare(worker *k)
+{
+	const job_head *h = k->head;
+	uint64_t most = sum(sum(h->memory_bytes, h->fs_bytes), h->fs_bytes);
+	int rc;
+
+	k->fs = mem_new(h->fs_bytes, h->fs_nodes);
+	if (!k->fs || job_lay_out(k) < 0 || load(k) < 0)
+		return -1;
+	if (lay_descriptors(k) < 0) {
+		snprintf(k->why, sizeof k->why, "no memory for descriptors");
+		return -1;
+	}
+	rc = walls_raise_stack();
+	if (!rc && most != SB_UNLIMITED)
+		rc = walls_limit_data(most + OVERHEAD);
+	if (rc) {
+		snprintf(k->why, sizeof k->why, "cannot set a limit of the worker: %s", strerror(-rc));
+		return -1;
+	}
+	take_signals(k);
+	k->run.w = &k->w;
+	k->run.memory_bytes = h->memory_bytes;
+	k->run.stop = shall_stop;
+	rc = walls_close(k);
+	if (rc)
+		snprintf(k->why, sizeof k->why, "cannot load the filter of system calls: %s",
+			 strerror(-rc));
+	return rc;
+}
+
+/* As a shell says "Segmentation fault": the guest cannot say it itself any more. */
+static void say_trap(const worker *k)
+{
+	char line[ENGINE_WHY + 16];
+	int n = snprintf(line, sizeof line, "trap: %s\n", k->run.why);
+
+	if (n > 0 && write(2, line, (size_t)n) < 0)
+		return; /* nobody reads it: the result has it, too */
+}
+
+/* Tells how it ended; what the process is to exit with. */
+static int tell(worker *k, int kind)
+{
+	static const uint32_t kinds[] = { [ENGINE_EXITED] = RESULT_EXITED,
+		[ENGINE_TRAPPED] = RESULT_TRAPPED, [ENGINE_REFUSED] = RESULT_REFUSED,
+		[ENGINE_NO_MEMORY] = RESULT_NO_MEMORY, [ENGINE_STOPPED] = RESULT_STOPPED };
+
+	if (kind == ENGINE_STOPPED || ending) {
+		result_write(k, ending ? (uint32_t)ending : RESULT_STOPPED, -1);
+		return EXIT_TRAPPED;
+	}
+	if (kind == ENGINE_TRAPPED)
+		say_trap(k);
+	result_write(k, kinds[kind], k->w.exit_code);
+	return kind == ENGINE_EXITED ? k->w.exit_code :
+	       kind == ENGINE_TRAPPED ? EXIT_TRAPPED : EXIT_REFUSED;
+}
+
+static void leave(void *user, int kind)
+{
+	_exit(tell(user, kind));
+}
+
+static int run(worker *k)
+{
+	k->run.user = k;
+	k->run.leave = leave;
+	wasi_start_clocks(&k->w);
+	return tell(k, engine_start(k->e, &k->run));
+}
+
+int main(int argc, char **argv)
+{
+	long fd = argc == 2 ? strtol(argv[1], NULL, 10) : -1;
+
+	if (argc == 2 && strcmp(argv[1], "--key") == 0)
+		return puts(engine_key()) < 0;
+	if (fd < 3 || fd > 1000 || job_open(&one, (int)fd) < 0) {
+		fputs("sb-wasm: no job; this program is started by sandbox\n", stderr);
+		return EXIT_REFUSED;
+	}
+	if (prepare(&one) < 0)
+		return refuse(&one, 1);
+	_exit(run(&one));
+}

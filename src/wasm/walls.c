@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * walls.c - what the worker takes from itself once the module is loaded.
+ *
+ * A filter of a handful of system calls, none of which opens, executes, connects or makes a page
+ * executable.  mprotect() is among those it does not let through: the engine grows a guest's memory by
+ * it, so each growth lands in our handler, which knows the limit, counts what it refuses, and does the
+ * rest by pkey_mprotect(), the same call under another number.  The engine tells a refusal to
+ * nobody, and the guest may hide it; the limit would otherwise not be known to be the reason of an end.
+ */
+#include "worker.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define WALLS_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define WALLS_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "no filter for this processor"
+#endif
+#ifndef SYS_pkey_mprotect
+#define SYS_pkey_mprotect 329
+#endif
+#ifndef SECCOMP_RET_KILL_PROCESS
+#define SECCOMP_RET_KILL_PROCESS 0x80000000u
+#endif
+#define STACK_WANTED ((rlim_t)64 << 20)
+#define STACK_LEAST ((rlim_t)12 << 20)
+#define RESERVED ((uint64_t)1 << 32)
+
+/* ---- Limits -------------------------------------------------------------------------------------- */
+
+int walls_raise_stack(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_STACK, &limit) < 0)
+		return -errno;
+	if (limit.rlim_cur >= STACK_WANTED)
+		return 0;
+	limit.rlim_cur = limit.rlim_max < STACK_WANTED ? limit.rlim_max : STACK_WANTED;
+	if (limit.rlim_cur < STACK_LEAST)
+		return -ENOMEM;
+	return setrlimit(RLIMIT_STACK, &limit) < 0 ? -errno : 0;
+}
+
+int walls_limit_data(uint64_t bytes)
+{
+	struct rlimit limit = { .rlim_cur = bytes, .rlim_max = bytes };
+	struct rlimit old;
+
+	if (getrlimit(RLIMIT_DATA, &old) == 0 && old.rlim_max < limit.rlim_max)
+		return 0; /* held tighter already */
+	return setrlimit(RLIMIT_DATA, &limit) < 0 ? -errno : 0;
+}
+
+/* ---- Growth -------------------------------------------------------------------------------------- */
+
+static worker *watched;
+
+static long grow(uintptr_t at, size_t len, int protection)
+{
+	const engine_run *run = &watched->run;
+	uintptr_t base = (uintptr_t)run->base, end = at + len;
+
+	if (protection & PROT_EXEC)
+		return -EPERM;
+	if (base && at >= base && at < base + RESERVED && (protection & PROT_WRITE)) {
+		if (end < at || end - base > run->memory_bytes) {
+			watched->memory_refused++;
+			return -ENOMEM;
+		}
+		if (end - base > run->peak_bytes)
+			watched->run.peak_bytes = end - base;
+	}
+	if (syscall(SYS_pkey_mprotect, at, len, protection, -1) == 0)
+		return 0;
+	if (errno == ENOMEM)
+		watched->memory_refused++;
+	return -errno;
+}
+
+static void on_growth(int signo, siginfo_t *info, void *context)
+{
+	ucontext_t *u = context;
+	int kept = errno;
+
+	(void)signo;
+#if defined(__x86_64__)
+	greg_t *r = u->uc_mcontext.gregs;
+
+	r[REG_RAX] = info->si_syscall == SYS_mprotect ?
+			     grow((uintptr_t)r[REG_RDI], (size_t)r[REG_RSI], (int)r[REG_RDX]) :
+			     -ENOSYS;
+#else
+	unsigned long long *r = (unsigned long long *)u->uc_mcontext.regs;
+
+	r[0] = (unsigned long long)(info->si_syscall == SYS_mprotect ?
+					    grow((uintptr_t)r[0], (size_t)r[1], (int)r[2]) : -ENOSYS);
+#endif
+	errno = kept;
+}
+
+/* ---- The filter ------------------------------------------------------------------------------------ */
+
+#define NR ((uint32_t)offsetof(struct seccomp_data, nr))
+#define ARG_LOW(n) ((uint32_t)(offsetof(struct seccomp_data, args) + 8 * (n)))
+#define ALLOW(name)                                                                                \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                     \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+/* with this bit clear in the low half of the argument, which is all that the kernel reads of it */
+#define ALLOW_WITHOUT(name, arg, bit)                                                              \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4),                                     \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG_LOW(arg)),                                  \
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bit, 0, 1),                                   \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),                               \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static int load_filter(void)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, WALLS_ARCH, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR),
+		ALLOW(writev), ALLOW(readv), ALLOW(write), ALLOW(read), ALLOW(clock_gettime),
+		ALLOW(ppoll), ALLOW(pwrite64), ALLOW(rt_sigreturn), ALLOW(exit_group),
+		ALLOW(munmap), ALLOW(brk), ALLOW(madvise), ALLOW(getrandom), ALLOW(futex),
+		ALLOW(sigaltstack), ALLOW(rt_sigprocmask), ALLOW(mremap), ALLOW(shutdown),
+#ifdef SYS_poll
+		ALLOW(poll),
+#endif
+		ALLOW_WITHOUT(mmap, 2, PROT_EXEC),
+		ALLOW_WITHOUT(pkey_mprotect, 2, PROT_EXEC),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	static const struct sock_fprog filter = { .len = sizeof code / sizeof code[0],
+						  .filter = code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0 ? -errno : 0;
+}
+
+int walls_close(worker *k)
+{
+	struct sigaction growth = { .sa_sigaction = on_growth, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	watched = k;
+	sigfillset(&growth.sa_mask);
+	if (sigaction(SIGSYS, &growth, NULL) < 0)
+		return -errno;
+	return load_filter();
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* worker.h - the parts of sb-wasm: job, walls of its own, result. */
+#ifndef SB_WASM_WORKER_H
+#define SB_WASM_WORKER_H
+
+#include "engine.h"
+#include "job.h"
+
+#define WORKER_ARGS_MAX 65536u
+
+typedef struct worker {
+	int fd;                          /* of the job */
+	const uint8_t *data;
+	const job_head *head;
+	mem_fs *fs;
+	wasi w;
+	engine *e;
+	engine_run run;
+	const char **argv, **env;
+	const char *module_file;
+	const uint8_t *module;
+	size_t module_len;
+	uint64_t memory_refused;
+	char why[ENGINE_WHY];            /* what a step before the guest failed with */
+} worker;
+
+/* ---- job.c ---- */
+int job_open(worker *k, int fd);
+/* Arguments, environment, module, files; 0 or -1 with why. */
+int job_lay_out(worker *k);
+
+/* ---- walls.c ---- */
+int walls_raise_stack(void);             /* room for the guest's calls, before the first deep one */
+/* From here on no page becomes executable and only a handful of system calls are left: a further one
+ * kills.  Growth of memory goes through us. 0 or -errno. */
+int walls_close(worker *k);
+/* How much the kernel lets the process have in all: the second wall of memory. */
+int walls_limit_data(uint64_t bytes);
+
+/* ---- result.c: fit for a signal handler ---- */
+void result_write(worker *k, uint32_t kind, int32_t code);
+
+#endif /* SB_WASM_WORKER_H */

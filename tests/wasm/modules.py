@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Small WebAssembly modules for tests, made byte by byte: name -> bytes."""
+
+
+def leb(n):
+    out = b""
+    while True:
+        out += bytes([n & 127 | (128 if n >> 7 else 0)])
+        n >>= 7
+        if not n:
+            return out
+
+
+def vec(items):
+    return leb(len(items)) + b"".join(items)
+
+
+def text(data):
+    return leb(len(data)) + data
+
+
+def section(number, body):
+    return bytes([number]) + leb(len(body)) + body
+
+
+def module(code, imports=(), memory=b"\x00\x01", start=b"_start", data=b"", locals_=b"\x00"):
+    """One function of no type; `imports`: (module, name, number of i32 arguments), each returning one."""
+    types = [b"\x60\x00\x00"] + [b"\x60" + vec([b"\x7f"] * n) + b"\x01\x7f" for _, _, n in imports]
+    body = locals_ + code + b"\x0b"
+    exports = [text(b"memory") + b"\x02\x00"] + ([text(start) + b"\x00" + leb(len(imports))] if start else [])
+    return (b"\0asm\1\0\0\0" + section(1, vec(types)) +
+            section(2, vec([text(m) + text(n) + b"\x00" + leb(i + 1) for i, (m, n, _) in enumerate(imports)])) +
+            section(3, vec([b"\x00"])) + section(5, vec([memory])) + section(7, vec(exports)) +
+            section(10, vec([text(body)])) + section(11, vec([data] if data else [])))
+
+
+WRITE = (b"wasi_snapshot_preview1", b"fd_write", 4)
+HELLO = b"\x00\x41\x00\x0b" + text((8).to_bytes(4, "little") + (6).to_bytes(4, "little") + b"hello\n")
+SAY = b"\x41\x01\x41\x00\x41\x01\x41\x14\x10\x00\x1a"  # fd_write(1, 0, 1, 20)
+
+MODULES = {
+    "hello": module(SAY, [WRITE], data=HELLO),
+    "old": module(SAY, [(b"wasi_unstable", b"fd_write", 4)], data=HELLO),
+    "unreachable": module(SAY + b"\x00", [WRITE], data=HELLO),
+    "spin": module(SAY + b"\x03\x40\x0c\x00\x0b", [WRITE], data=HELLO),
+    "outside": module(b"\x41\x7f\x28\x02\x00\x1a"),
+    "deep": module(b"\x10\x00"),
+    # asks for a page at a time until it is refused, then ends with a trap; the second one ends well
+    "greedy": module(b"\x03\x40\x41\x10\x40\x00\x41\x7f\x47\x0d\x00\x0b\x00"),
+    "modest": module(b"\x03\x40\x41\x10\x40\x00\x41\x7f\x47\x0d\x00\x0b"),
+    "unknown": module(b"\x10\x00\x1a", [(b"env", b"system", 0)]),
+    "mistyped": module(b"\x10\x00\x1a", [(b"wasi_snapshot_preview1", b"fd_write", 0)]),
+    "no_start": module(b"", start=None),
+    "huge": module(b"", memory=b"\x00" + leb(60000)),
+    "data_outside": module(b"", data=b"\x00\x41\xff\xff\xff\x07\x0b" + text(b"x")),
+    "memory64": module(b"", memory=b"\x04\x01"),
+    "shared": module(b"", memory=b"\x03\x01\x02"),
+    "empty": b"",
+    "rubbish": b"\0asm\1\0\0\0" + bytes(range(256)) * 4,
+}
+MODULES["cut"] = MODULES["hello"][:-5]

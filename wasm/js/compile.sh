@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# compile.sh - the objects of QuickJS and of its driver, for js and for ts; sourced after common.sh.
+
+js_flags="-std=gnu23 -O2 -D_GNU_SOURCE -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_PROCESS_CLOCKS"
+js_flags="$js_flags -funsigned-char -fwrapv -Wno-c23-extensions"
+
+# js_objects FOLDER: FOLDER/o/*.o without a TypeScript part.
+js_objects() {
+	source_tree quickjs "$1/quickjs"
+	local src=$1/quickjs/usr/src/quickjs-ng
+	js_flags="$js_flags -I$src -I$here -I$here/js -ffile-prefix-map=$1=. -ffile-prefix-map=$here=."
+	compile_each "$1/o" "$js_flags" "$here"/js/{engine,libc,main,source,no_ts}.c "$here/guest.c" \
+		"$src"/{libregexp,libunicode,dtoa}.c
+}
+
+# js_link OUTPUT OBJECT...
+js_link() {
+	run $clang $target --no-wasm-opt -O2 -o "$@" -Wl,--strip-all -Wl,-z,stack-size=1048576,--stack-first \
+		-lwasi-emulated-signal -lwasi-emulated-process-clocks -lm
+}

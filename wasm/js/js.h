@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * js.h - the driver of JavaScript and TypeScript inside the guest.
+ *
+ *   engine.c   QuickJS and what only its own file can reach
+ *   libc.c     its modules std and os, and the wait for timers and descriptors
+ *   main.c     the snapshot, one run, modules, uncaught errors
+ *   source.c   a code file as text: byte order mark, invalid UTF-8
+ *   ts.c       TypeScript to JavaScript by the compiler in a realm of its own; no_ts.c stands in for it in js
+ */
+#ifndef GUEST_JS_H
+#define GUEST_JS_H
+
+#include "quickjs-libc.h"
+#include "quickjs.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Before the snapshot: nothing of this machine's clock and randomness stays in the context.  `tables`:
+ * it has maps already, whose hash seed has to stay. */
+void engine_freeze(JSContext *ctx, bool tables);
+/* After it. */
+void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables);
+/* A module's name as seen from `base`; js_free() it. */
+char *engine_join(JSContext *ctx, const char *base, const char *name);
+
+/* Waits for the next timer or descriptor and calls its function; false: nothing to wait for, or it threw. */
+bool libc_wait(JSContext *ctx);
+
+/* The file as UTF-8 ended by a NUL that `len` does not count; NULL and errno.  free() it. */
+char *source_load(const char *path, size_t *len);
+
+/* ---- TypeScript ---- */
+void ts_snapshot(JSRuntime *rt);
+void ts_renew(const uint64_t seeds[2]);
+/* True if this module takes TypeScript, and `path` is to be taken as such. */
+bool ts_wanted(const char *path);
+/* JavaScript in place of *text (free()d), or false once the errors stand on stderr. */
+bool ts_translate(const char *path, char **text, size_t *len);
+/* "main.ts:3:5" in a stack trace, of lines that ts_translate() made, as they were; malloc'd, or NULL. */
+char *ts_stack(const char *stack);
+
+#endif /* GUEST_JS_H */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* libc.c - the modules std and os, and their event loop one step at a time. */
+#include "quickjs-libc.c"
+#include "js.h"
+
+bool libc_wait(JSContext *ctx)
+{
+	JSThreadState *ts = js_get_thread_state(JS_GetRuntime(ctx));
+
+	return ts->can_js_os_poll && js_os_poll(ctx) == 0;
+}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""The part of the driver that is Python: what a snapshot froze is renewed here, at each start.
+
+Imported while the snapshot is made.  The modules imported below lie in it, so that programs find them
+loaded; none of them may keep anything that start() does not renew (random, tempfile, uuid and the
+like are left out for that).
+"""
+import sys
+import atexit
+import gc
+import io
+import os
+# In the snapshot for programs that import them; what they draw in makes the rest of the start fast.
+import codecs, collections, contextlib, copyreg, dataclasses, datetime, enum, functools, heapq  # noqa: F401,E401
+import importlib.machinery, importlib.util, inspect, itertools, json, keyword, linecache, math, operator  # noqa: F401,E401
+import re, reprlib, signal, string, struct, textwrap, threading, time, tokenize  # noqa: F401,E401
+import traceback, types, typing, warnings, weakref, zipimport  # noqa: F401,E401
+import encodings.ascii, encodings.latin_1, encodings.utf_8, encodings.utf_8_sig, encodings.idna  # noqa: F401,E401
+
+_ABSENT = ("ssl", "_ssl", "ctypes", "_ctypes", "mmap", "bz2", "_bz2", "lzma", "_lzma", "multiprocessing",
+           "_multiprocessing", "_socket", "fcntl", "pwd", "grp", "resource", "termios", "curses", "_curses",
+           "readline", "tkinter", "_tkinter", "dbm", "venv", "ensurepip")
+
+
+def _note(kind, value):
+    """What to say of an error that another backend would not have made, or None."""
+    text = str(value)
+    if issubclass(kind, ImportError):
+        name = (getattr(value, "name", None) or "").partition(".")[0]
+        if name in _ABSENT:
+            return f'"{name}" is not there behind the wasm walls; --backend linux has it'
+        if issubclass(kind, ModuleNotFoundError) and name:
+            return "only the standard library is there behind the wasm walls; --backend linux has the machine's packages"
+    if issubclass(kind, RuntimeError) and "can't start new thread" in text:
+        return "there are no threads behind the wasm walls; --backend linux has them"
+    if issubclass(kind, OSError) and ("does not support processes" in text or "subprocess" in text):
+        return "there are no other programs behind the wasm walls; --backend linux has them"
+    if issubclass(kind, AttributeError):
+        name, owner = getattr(value, "name", None), getattr(value, "obj", None)
+        owner = getattr(owner, "__name__", None)
+        if owner in ("socket", "_socket"):
+            return "there is no network behind the wasm walls; --backend linux can have one (--net)"
+        if (owner, name) in (("os", "system"), ("os", "fork"), ("os", "popen"), ("os", "execv"), ("os", "spawnv"), ("os", "pipe"),
+                             ("os", "kill"), ("os", "waitpid"), ("os", "chmod")):
+            return f"{owner}.{name} is not there behind the wasm walls; --backend linux has it"
+    return None
+
+
+def _hook(kind, value, trace):
+    sys.__excepthook__(kind, value, trace)
+    note = _note(kind, value)
+    if note is not None:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _streams():
+    """Standard streams as CPython makes them, but that lines go out at once: a run may be ended at any time."""
+    def stream(fd, mode, name, errors, lines):
+        raw = io.FileIO(fd, mode, closefd=False)
+        terminal = os.isatty(fd)
+        raw.name = name
+        buffered = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
+        text = io.TextIOWrapper(buffered, encoding="utf-8", errors=errors, newline=None if mode == "r" else "\n",
+                                line_buffering=terminal or lines)
+        text.mode = mode
+        return text
+    for name, fd, mode, errors, lines in (("stdin", 0, "r", "surrogateescape", False),
+                                          ("stdout", 1, "w", "surrogateescape", True),
+                                          ("stderr", 2, "w", "backslashreplace", True)):
+        made = stream(fd, mode, f"<{name}>", errors, lines)
+        setattr(sys, name, made)
+        setattr(sys, f"__{name}__", made)
+
+
+def start(argv, environ):
+    """argv[0] is the interpreter, environ a list of NAME=value as bytes."""
+    posix = sys.modules["posix"]
+    for table in (posix.environ, os.environ._data):
+        table.clear()
+        for entry in environ:
+            name, _, value = entry.partition(b"=")
+            table[name] = value
+    sys.argv[:] = argv[1:]
+    sys.path.insert(0, os.path.dirname(argv[1]))
+    main = sys.modules["__main__"]
+    main.__file__ = argv[1]
+    main.__cached__ = None
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", argv[1])
+    sys.orig_argv[:] = argv
+    for path in list(sys.path_importer_cache):
+        if not path.startswith("/usr/local/lib/python313.zip"):
+            del sys.path_importer_cache[path]
+    _streams()
+    linecache.clearcache()
+    sys.excepthook = _hook
+
+
+# ---- The end of a program ----------------------------------------------------------------------------
+
+_kept = frozenset()
+
+
+def freeze():
+    """At the end of the snapshot: what is there now belongs to no program, and no collection looks at it."""
+    global _kept
+    _kept = frozenset(sys.modules)
+    gc.collect()
+    gc.freeze()
+
+
+def status(error):
+    """The exit status of an exit; None of any other exception."""
+    if not isinstance(error, SystemExit):
+        return None
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 255
+    flush()
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def run_exit_functions():
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    return flush()
+
+
+def drop_modules():
+    for name in [name for name in sys.modules if name not in _kept]:
+        del sys.modules[name]
+
+
+def flush():
+    fine = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except (OSError, ValueError, AttributeError):
+            fine = fine and stream is not sys.stdout
+    return fine

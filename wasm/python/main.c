@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - CPython for the wasm walls: `python3 FILE ARG...`.
+ *
+ * snapshot() runs while the module is built: an interpreter that has started, with its standard
+ * library in one file and what most programs import already there.  main() runs at each start: it
+ * renews what was frozen (_guest.py does the part that is Python's) and runs the file as CPython's own
+ * main does.  The end is as CPython's, too, but for the objects of the snapshot: taking those apart would
+ * cost more than all the rest and be seen by nobody, so only what the program made is finalized.
+ */
+#include <Python.h>
+#include <internal/pycore_moduleobject.h>
+#include "guest.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char library[] = "/usr/local/lib/python313.zip";
+static bool ready;
+
+/* ---- The snapshot ----------------------------------------------------------------------------- */
+
+static void check(PyStatus status)
+{
+	if (PyStatus_Exception(status))
+		Py_ExitStatusException(status);
+}
+
+static void preconfigure(void)
+{
+	PyPreConfig config;
+
+	PyPreConfig_InitPythonConfig(&config);
+	config.utf8_mode = 1;
+	config.use_environment = 0;
+	check(Py_PreInitialize(&config));
+}
+
+static void configure(PyConfig *config)
+{
+	wchar_t *path = Py_DecodeLocale(library, NULL);
+
+	PyConfig_InitPythonConfig(config);
+	config->use_environment = 0;
+	config->parse_argv = 0;
+	config->install_signal_handlers = 0;
+	config->write_bytecode = 0;
+	config->user_site_directory = 0;
+	config->pathconfig_warnings = 0;
+	config->use_hash_seed = 1; /* the snapshot of the same sources is the same */
+	config->hash_seed = 20201;
+	config->module_search_paths_set = 1;
+	check(PyWideStringList_Append(&config->module_search_paths, path));
+	check(PyConfig_SetBytesString(config, &config->program_name, "python3"));
+	check(PyConfig_SetBytesString(config, &config->executable, "/usr/local/bin/python3"));
+	check(PyConfig_SetBytesString(config, &config->base_executable, "/usr/local/bin/python3"));
+	check(PyConfig_SetBytesString(config, &config->prefix, "/usr/local"));
+	check(PyConfig_SetBytesString(config, &config->base_prefix, "/usr/local"));
+	check(PyConfig_SetBytesString(config, &config->exec_prefix, "/usr/local"));
+	check(PyConfig_SetBytesString(config, &config->base_exec_prefix, "/usr/local"));
+	PyMem_RawFree(path);
+}
+
+static void snapshot(void)
+{
+	PyConfig config;
+
+	preconfigure();
+	configure(&config);
+	check(Py_InitializeFromConfig(&config));
+	PyConfig_Clear(&config);
+	PyObject *module = PyImport_ImportModule("_guest");
+	if (module == NULL) {
+		PyErr_Print();
+		abort();
+	}
+	PyObject *done = PyObject_CallMethod(module, "freeze", NULL);
+	if (done == NULL) {
+		PyErr_Print();
+		abort();
+	}
+	ready = true;
+}
+
+extern void __wasm_call_ctors(void), __wasm_call_dtors(void);
+extern int __main_void(void);
+_Noreturn extern void __wasi_proc_exit(uint32_t code);
+
+__attribute__((export_name("wizer.initialize"))) void guest_snapshot(void)
+{
+	__wasm_call_ctors();
+	snapshot();
+}
+
+/* _start of the module with the snapshot in it: constructors have run already. */
+__attribute__((export_name("wizer.resume"))) void guest_resume(void)
+{
+	int code = __main_void();
+
+	__wasm_call_dtors();
+	__wasi_proc_exit((uint32_t)code);
+}
+
+/* ---- A start ---------------------------------------------------------------------------------- */
+
+extern char **environ;
+
+/* _guest.start(argv, environ as bytes) */
+static bool renew(int argc, char **argv)
+{
+	PyObject *args = PyList_New(0), *env = PyList_New(0), *done = NULL;
+	PyObject *module = PyImport_ImportModule("_guest");
+
+	for (int i = 0; i < argc && args != NULL; i++) {
+		PyObject *word = PyUnicode_DecodeFSDefault(argv[i]);
+		if (word == NULL || PyList_Append(args, word) < 0)
+			goto failed;
+		Py_DECREF(word);
+	}
+	for (char **at = environ; env != NULL && at != NULL && *at != NULL; at++) {
+		PyObject *entry = PyBytes_FromString(*at);
+		if (entry == NULL || PyList_Append(env, entry) < 0)
+			goto failed;
+		Py_DECREF(entry);
+	}
+	if (module != NULL && args != NULL && env != NULL)
+		done = PyObject_CallMethod(module, "start", "OO", args, env);
+failed:
+	Py_XDECREF(args);
+	Py_XDECREF(env);
+	Py_XDECREF(module);
+	if (done == NULL)
+		PyErr_Print();
+	Py_XDECREF(done);
+	return done != NULL;
+}
+
+/* The exit status of an exception that nobody caught, told on stderr unless it is an exit. */
+static int status_of_error(PyObject *module)
+{
+	PyObject *error = PyErr_GetRaisedException();
+	PyObject *status = PyObject_CallMethod(module, "status", "O", error);
+	long code = EXIT_FAILURE;
+
+	if (status != NULL && status != Py_None)
+		code = PyLong_AsLong(status);
+	else {
+		PyErr_Clear();
+		PyErr_SetRaisedException(Py_NewRef(error));
+		PyErr_Print();
+	}
+	Py_XDECREF(status);
+	Py_XDECREF(error);
+	return (int)code;
+}
+
+/* What Py_FinalizeEx() does for a program: its exit functions, its objects' ends, its output. */
+static int finish(PyObject *module, PyObject *main_module, int code)
+{
+	const char *const steps[] = { "run_exit_functions", "drop_modules", "flush" };
+
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		PyObject *done = PyObject_CallMethod(module, steps[i], NULL);
+		if (done == NULL)
+			PyErr_Print();
+		else if (done == Py_False)
+			code = 120; /* as CPython has it: output could not be written */
+		Py_XDECREF(done);
+		if (i == 1) {
+			_PyModule_Clear(main_module);
+			PyGC_Collect();
+		}
+	}
+	return code;
+}
+
+static int run_file(const char *path)
+{
+	PyObject *module = PyImport_ImportModule("_guest");
+	PyObject *main_module = PyImport_AddModuleRef("__main__");
+	FILE *file = fopen(path, "rb");
+	int code = EXIT_SUCCESS;
+
+	if (module == NULL || main_module == NULL) {
+		PyErr_Print();
+		return EXIT_FAILURE;
+	}
+	if (file == NULL) {
+		fprintf(stderr, "python3: can't open file '%s': [Errno %d] %s\n", path, errno, strerror(errno));
+		return 2;
+	}
+	PyObject *space = PyModule_GetDict(main_module);
+	PyObject *done = PyRun_FileEx(file, path, Py_file_input, space, space, 1);
+	if (done == NULL)
+		code = status_of_error(module);
+	Py_XDECREF(done);
+	return finish(module, main_module, code);
+}
+
+int main(int argc, char **argv)
+{
+	if (!ready)
+		snapshot();
+	guest_start();
+	if (argc < 2) {
+		fputs("python3: no code file was given\n", stderr);
+		return 2;
+	}
+	return renew(argc, argv) ? run_file(argv[1]) : EXIT_FAILURE;
+}

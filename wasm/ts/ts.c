@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ts.c - TypeScript: the compiler itself, as bytecode without source, in a realm of its own where
+ * no script can reach it.
+ *
+ * ts_snapshot() loads it from /ts.bytecode (compile.c wrote that) while the module is built, and has
+ * it translate one sample, so that what it makes on first use lies in the snapshot.  A trace of lines
+ * that it made is put into the source's by translating once more with a source map: only errors pay.
+ */
+#include "js.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BYTECODE_MAX = 64 << 20 };
+
+static JSContext *compiler;
+static JSValue translate, translate_stack; /* functions of glue.js */
+static const char glue[] = {
+#embed "glue.js"
+	, 0
+};
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	if (JS_HasException(compiler))
+		js_std_dump_error(compiler);
+	abort();
+}
+
+static void load_compiler(void)
+{
+	FILE *file = fopen("/ts.bytecode", "rb");
+	unsigned char *code = malloc(BYTECODE_MAX);
+	size_t len = file == NULL || code == NULL ? 0 : fread(code, 1, BYTECODE_MAX, file);
+
+	if (len == 0 || len == BYTECODE_MAX)
+		fail("/ts.bytecode cannot be read");
+	fclose(file);
+	JSValue value = JS_ReadObject(compiler, code, len, JS_READ_OBJ_BYTECODE);
+	memset(code, 0, len); /* pages of zeros take no room in the snapshot */
+	free(code);
+	if (!JS_IsException(value))
+		value = JS_EvalFunction(compiler, value);
+	if (JS_IsException(value))
+		fail("the compiler does not start");
+	JS_FreeValue(compiler, value);
+}
+
+static const char sample[] =
+	"enum A { X = 1, Y }\nnamespace N { export const a: number = 1 }\n"
+	"class C<T> extends Object { constructor(private readonly v: T) { super() } get w(): T { return this.v } }\n"
+	"const f = async <T,>(x: T | null): Promise<T> => x!;\ninterface I { a?: string; b: [number, ...string[]] }\n"
+	"export type { I };\nfor (const k of [1, 2] as const) console.log(`${k}`, k satisfies number);\n";
+
+void ts_snapshot(JSRuntime *rt)
+{
+	compiler = JS_NewContext(rt);
+	engine_freeze(compiler, false);
+	load_compiler();
+	JSValue guest = JS_Eval(compiler, glue, sizeof glue - 1, "glue", JS_EVAL_TYPE_GLOBAL);
+	if (JS_IsException(guest))
+		fail("glue.js does not run");
+	translate = JS_GetPropertyStr(compiler, guest, "translate");
+	translate_stack = JS_GetPropertyStr(compiler, guest, "stack");
+	JS_FreeValue(compiler, guest);
+	for (int i = 0; i < 2; i++) {
+		char *text = strdup(sample);
+		size_t len = strlen(sample);
+		if (!ts_translate("/run/code/main.ts", &text, &len))
+			fail("the compiler does not work");
+		free(text);
+		free(ts_stack("at f (/run/code/main.ts:2:3)"));
+	}
+	JS_RunGC(rt);
+	engine_freeze(compiler, true);
+}
+
+void ts_renew(const uint64_t seeds[2])
+{
+	engine_renew(compiler, seeds, true);
+}
+
+bool ts_wanted(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot == NULL || (strcmp(dot, ".js") != 0 && strcmp(dot, ".mjs") != 0 && strcmp(dot, ".cjs") != 0 &&
+			       strcmp(dot, ".json") != 0);
+}
+
+bool ts_translate(const char *path, char **text, size_t *len)
+{
+	JSValue args[] = { JS_NewString(compiler, path), JS_NewStringLen(compiler, *text, *len) };
+	JSValue result = JS_Call(compiler, translate, JS_UNDEFINED, 2, args);
+	char *made = NULL;
+	size_t made_len;
+
+	JS_FreeValue(compiler, args[0]);
+	JS_FreeValue(compiler, args[1]);
+	if (JS_IsException(result)) { /* out of memory, or nested deeper than the stack allows */
+		JSValue error = JS_GetException(compiler);
+		const char *words = JS_ToCString(compiler, error);
+		fprintf(stderr, "%s: cannot be translated: %s\n", path, words != NULL ? words : "out of memory");
+		JS_FreeCString(compiler, words);
+		JS_FreeValue(compiler, error);
+		return false;
+	}
+	/* the errors as one text, or [the code] */
+	bool ok = JS_IsArray(result);
+	JSValue code = ok ? JS_GetPropertyUint32(compiler, result, 0) : JS_DupValue(compiler, result);
+	const char *words = JS_ToCStringLen(compiler, &made_len, code);
+	if (words != NULL && ok && (made = malloc(made_len + 1)) != NULL) {
+		memcpy(made, words, made_len + 1);
+		free(*text);
+		*text = made;
+		*len = made_len;
+	} else if (words != NULL && !ok)
+		fprintf(stderr, "%s\n", words);
+	else
+		fprintf(stderr, "%s: out of memory\n", path);
+	JS_FreeCString(compiler, words);
+	JS_FreeValue(compiler, code);
+	JS_FreeValue(compiler, result);
+	return made != NULL;
+}
+
+char *ts_stack(const char *stack)
+{
+	JSValue arg = JS_NewString(compiler, stack);
+	JSValue result = JS_Call(compiler, translate_stack, JS_UNDEFINED, 1, &arg);
+	char *mapped = NULL;
+
+	JS_FreeValue(compiler, arg);
+	if (JS_IsException(result))
+		JS_FreeValue(compiler, JS_GetException(compiler));
+	else {
+		const char *words = JS_ToCString(compiler, result);
+		mapped = words == NULL ? NULL : strdup(words);
+		JS_FreeCString(compiler, words);
+		JS_FreeValue(compiler, result);
+	}
+	return mapped;
+}
