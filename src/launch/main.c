@@ -72,7 +72,7 @@ static int clone_pid1(launch_failure *f)
 	box.privileged = sources_privileged();
 	box.held |= steps & LP_NAMESPACES;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return launch_fail(f, errno, "namespaces", "cannot make a socket pair");
+		return launch_fail(f, errno, "link", "cannot make a socket pair");
 	pid = syscall(SYS_clone, flags | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
 	if (pid == 0) {
 		close(pair[0]);
