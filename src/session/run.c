@@ -66,8 +66,12 @@ static void run_begin(running *r)
 	effective *e = &r->e;
 	sb_state *state;
 
-	/* code has a limit of CPU time, and so a supervisor of its own */
-	if (e->command.language || effective_route(e, NULL) < 0 || !e->slot->table->begin)
+	if (e->command.language)
+		e->pack = pack_find(e->sandbox->packs, e->command.language);
+	if ((e->command.language && !e->pack) || effective_route(e, NULL) < 0 || !e->slot->table->begin)
+		return;
+	/* a program of the host that runs code has a limit of CPU time, and so a supervisor of its own */
+	if (e->way && e->way->find)
 		return;
 	if (sandbox_state(e->sandbox, e->slot, false, r->call, &state, NULL) < 0)
 		return;

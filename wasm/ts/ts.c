@@ -32,10 +32,13 @@ static void fail(const char *what)
 static void load_compiler(void)
 {
 	FILE *file = fopen("/ts.bytecode", "rb");
-	unsigned char *code = malloc(BYTECODE_MAX);
-	size_t len = file == NULL || code == NULL ? 0 : fread(code, 1, BYTECODE_MAX, file);
+	long size = file == NULL || fseek(file, 0, SEEK_END) != 0 ? 0 : ftell(file);
+	size_t len = size < 0 || size > BYTECODE_MAX ? 0 : (size_t)size;
+	/* no larger than it must be: a hole in the snapshot would have the engine copy all of it at each
+	 * start, page by page, where it maps what is dense */
+	unsigned char *code = malloc(len + 1);
 
-	if (len == 0 || len == BYTECODE_MAX)
+	if (len == 0 || code == NULL || fseek(file, 0, SEEK_SET) != 0 || fread(code, 1, len, file) != len)
 		fail("/ts.bytecode cannot be read");
 	fclose(file);
 	JSValue value = JS_ReadObject(compiler, code, len, JS_READ_OBJ_BYTECODE);

@@ -12,6 +12,7 @@
 #include "../../launch/host.h"
 #include "../../base/base.h"
 
+#include <pthread.h>
 #include <sandbox/backend.h>
 
 struct sb_guest {
@@ -67,6 +68,24 @@ int launched_send_failed(sb_box *box, int rc, sb_error *err);
 int launched_box_wait_ready(sb_box *box, const sb_call *call, sb_error *err);
 void launched_box_teardown(sb_box *box, sb_teardown *report); /* of the table */
 void launched_box_destroy(sb_box *box); /* of the table; NULL is fine */
+
+/* ---- begun.c ----------------------------------------------------------------------------- */
+/* Of one sandbox object; any thread. */
+enum { LAUNCHED_BEGUN_MOST = 8 };
+typedef struct launched_begins {
+	pthread_mutex_t lock;
+	struct { const char *id; lh_box *box; } at[LAUNCHED_BEGUN_MOST]; /* box NULL = free */
+} launched_begins;
+void launched_begins_init(launched_begins *all);
+void launched_begins_release(launched_begins *all);
+/* Of the table: an sb-launch that makes its namespaces while its request is planned; network NULL: it goes.
+ * Whatever fails here is told by create(), which then starts one itself. */
+void launched_begin(launched_begins *all, const char *helper, const char *id, const sb_network *network);
+/* The one of this request, the caller's from now on; NULL = none. */
+lh_box *launched_begun(launched_begins *all, const char *id);
+/* An sb-launch for the box: what was begun for this very request (NULL: for none), or a new one. */
+int launched_start(launched_begins *all, const char *helper, const char *id, const lh_plan *plan, sb_box *box,
+		   sb_error *err);
 
 /* ---- guest.c ----------------------------------------------------------------------------- */
 /* The pipes of a guest, or its terminal, and its SPAWN; `spawn` brings what only the backend knows

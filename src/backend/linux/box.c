@@ -92,6 +92,11 @@ int linux_fill_plan(const sb_box_request *request, const linux_design *d, lh_pla
 	return lh_plan_check(plan, err);
 }
 
+void linux_begin(sb_state *state, const char *id, const sb_network *network)
+{
+	launched_begin(&state->begun, state->helper, id, network);
+}
+
 /* ---- Create ------------------------------------------------------------------------------------------ */
 
 static int note_cgroups(const lh_plan *plan, sb_box *box, sb_error *err)
@@ -104,20 +109,6 @@ static int note_cgroups(const lh_plan *plan, sb_box *box, sb_error *err)
 				 plan->strings + p->cgroup_name))
 			return error_no_memory(err, "create");
 	return 0;
-}
-
-/* With what was begun for this very request, or anew. */
-static int start_launch(sb_state *state, const char *id, const lh_plan *plan, sb_box *box,
-			sb_error *err)
-{
-	lh_box *begun = linux_begun(state, id);
-
-	if (begun && lh_follow(begun, plan, NULL) == 0) {
-		box->launch = begun;
-		return 0;
-	}
-	lh_close(begun);
-	return lh_start(state->helper, plan, &box->launch, err);
 }
 
 linux_uids linux_uids_of(const linux_design *d)
@@ -154,7 +145,7 @@ int linux_launch(sb_state *state, const char *id, const linux_uids *uids, uint64
 		rc = lh_plan_check(plan, err);
 	if (!rc)
 		rc = note_cgroups(plan, box, err);
-	return rc ? rc : start_launch(state, id, plan, box, err);
+	return rc ? rc : launched_start(&state->begun, state->helper, id, plan, box, err);
 }
 
 static int start(sb_state *state, const sb_box_request *request, const linux_design *d,

@@ -23,7 +23,6 @@
 #include <pthread.h>
 
 #define LINUX_IDMAP_KNOWN 16
-#define LINUX_BEGUN_MOST 8
 #define LINUX_CAPS                                                                             \
 	(SB_CAP_SESSIONS | SB_CAP_TTY | SB_CAP_SIGNAL | SB_CAP_EVENTS | SB_CAP_FILES |         \
 	 SB_CAP_SPLIT_STREAMS)
@@ -38,7 +37,7 @@ struct sb_state {
 	size_t idmap_count;
 	struct warm_stock *warm;      /* warm.h; NULL = never needed */
 	bool facts_known;
-	struct { const char *id; lh_box *box; } begun[LINUX_BEGUN_MOST]; /* box NULL = free */
+	launched_begins begun;
 };
 
 /* ---- design.c: pure but for looking at the paths that the request names ---------------------- */
@@ -117,10 +116,7 @@ bool trial_idmap_now(sb_state *state, const char *path, int fd); /* always by do
 bool trial_userns(sb_state *state);
 
 /* ---- begin.c ----------------------------------------------------------------------------------- */
-/* An sb-launch that makes its namespaces while its request is planned; network NULL: it goes. */
-void linux_begin(sb_state *state, const char *id, const sb_network *network);
-/* The one of this request, the caller's from now on; NULL = none. */
-lh_box *linux_begun(sb_state *state, const char *id);
+void linux_begin(sb_state *state, const char *id, const sb_network *network); /* of the table */
 
 /* ---- probe.c ----------------------------------------------------------------------------------- */
 int linux_probe(const sb_backend *self, const sb_call *call, sb_report *report, sb_state **state,

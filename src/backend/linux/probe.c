@@ -366,6 +366,7 @@ int linux_probe(const sb_backend *self, const sb_call *call, sb_report *report, 
 	if (!state)
 		return error_no_memory(err, "probe");
 	pthread_mutex_init(&state->lock, NULL);
+	launched_begins_init(&state->begun);
 	pthread_mutex_init(&state->facts_lock, NULL);
 	/* plans can be made without it: create() tells */
 	lh_find_own(call->helper_dir, &state->helper, &state->helper_missing);
@@ -385,13 +386,10 @@ int linux_probe(const sb_backend *self, const sb_call *call, sb_report *report, 
 
 void linux_forget(sb_state *state)
 {
-	size_t i;
-
 	if (!state)
 		return;
 	warm_forget(state);
-	for (i = 0; i < LINUX_BEGUN_MOST; i++)
-		lh_close(state->begun[i].box);
+	launched_begins_release(&state->begun);
 	pthread_mutex_destroy(&state->facts_lock);
 	pthread_mutex_destroy(&state->lock);
 	free(state->helper);

@@ -83,7 +83,12 @@ static void fill_plan(const sb_state *state, const sb_limits *limits, lh_plan *p
 		p->cpu_us = limits->cpu_ms * 1000;
 }
 
-int box_launch(sb_state *state, const char *program, const char *inside, const char *pack,
+void wasm_begin(sb_state *state, const char *id, const sb_network *network)
+{
+	launched_begin(&state->begun, state->helper, id, network);
+}
+
+int box_launch(sb_state *state, const char *id, const char *program, const char *inside, const char *pack,
 	       const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err)
 {
 	int FD_AUTO program_fd = -1;
@@ -120,7 +125,7 @@ int box_launch(sb_state *state, const char *program, const char *inside, const c
 	if (!rc)
 		rc = lh_plan_check(plan, err);
 	if (!rc)
-		rc = lh_start(state->helper, plan, &box->launch, err);
+		rc = launched_start(&state->begun, state->helper, id, plan, box, err);
 	lh_plan_free(plan);
 	return rc;
 }
@@ -207,7 +212,7 @@ int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *p
 	if (pack)
 		rc = lay_pack(state, pack, box_own(box), err);
 	if (!rc)
-		rc = box_launch(state, "sb-wasm", JOB_WORKER_PATH, pack, request->limits, call, box, err);
+		rc = box_launch(state, request->id, "sb-wasm", JOB_WORKER_PATH, pack, request->limits, call, box, err);
 	if (rc) {
 		wasm_destroy(box);
 		return rc;

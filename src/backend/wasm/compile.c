@@ -133,7 +133,7 @@ static int compile(sb_state *state, const sb_call *call, const void *wasm, size_
 	if (bound < mine.deadline_ns)
 		mine.deadline_ns = bound;
 	if (!rc)
-		rc = box_launch(state, "sb-wasmc", JOB_COMPILER_PATH, NULL, &limits, &mine, box, err);
+		rc = box_launch(state, NULL, "sb-wasmc", JOB_COMPILER_PATH, NULL, &limits, &mine, box, err);
 	if (!rc)
 		rc = run_compiler(box, &mine, &limits, wasm, len, out, out_len, err);
 	wasm_destroy(box);

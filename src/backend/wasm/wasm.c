@@ -50,6 +50,7 @@ static void wasm_forget(sb_state *state)
 		return;
 	for (size_t i = 0; i < WASM_CACHE_MAX; i++)
 		free(state->cache[i].data);
+	launched_begins_release(&state->begun);
 	pthread_mutex_destroy(&state->lock);
 	free(state->helper);
 	free(state->dir);
@@ -120,6 +121,7 @@ static int wasm_probe(const sb_backend *self, const sb_call *call, sb_report *re
 	if (!state)
 		return error_no_memory(err, "probe");
 	pthread_mutex_init(&state->lock, NULL);
+	launched_begins_init(&state->begun);
 	linux_facts_read_caller("", &state->facts);
 	lh_find(call->helper_dir, &state->helper, &state->helper_missing);
 	find_engine(state);
@@ -208,5 +210,6 @@ const sb_backend backend_wasm = {
 	.prepare = wasm_prepare,
 	.forget = wasm_forget,
 	.teardown = launched_box_teardown,
+	.begin = wasm_begin,
 	.suits = wasm_suits,
 };

@@ -40,6 +40,7 @@ struct sb_state {
 	char *dir;                    /* in which sb-wasm lies */
 	char key[MANIFEST_WORD];      /* of the engine; "" = there is none */
 	bool shared_library;          /* of the other route: the worker holds a compiler */
+	launched_begins begun;
 	pthread_mutex_t lock;         /* over the cache */
 	wasm_compiled cache[WASM_CACHE_MAX];
 	uint64_t uses;
@@ -94,8 +95,10 @@ int wasm_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call
 	       sb_guest_io *io, sb_error *err);
 int wasm_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err);
 void wasm_destroy(sb_box *box);
-/* A box in which `program` of our folder will run, and the pack's folder is shown; for compile.c. */
-int box_launch(sb_state *state, const char *program, const char *inside, const char *pack,
+void wasm_begin(sb_state *state, const char *id, const sb_network *network); /* of the table */
+/* A box in which `program` of our folder will run, and the pack's folder is shown; id: of the request, for
+ * which an sb-launch may have begun, or NULL. */
+int box_launch(sb_state *state, const char *id, const char *program, const char *inside, const char *pack,
 	       const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err);
 wasm_box *box_own(sb_box *box);
 sb_box *box_new(const sb_limits *limits); /* NULL = no memory */
