@@ -79,6 +79,9 @@ void says(sb_process *p, const char *text);
 void says_tty(sb_process *p, const char *text);
 
 uint64_t now_ms(void);
+
+/* A hang alone takes so long, on a machine that does much else besides. */
+enum { HANG_MS = 30000 };
 int processes(const char *mark);      /* with that word among their arguments; "@" as above */
 int processes_of(pid_t pid, const char *mark);
 

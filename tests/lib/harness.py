@@ -7,6 +7,7 @@ with finish(), which prints "<part>: N passed, N failed, N skipped" and sets the
 """
 import concurrent.futures
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,9 @@ PLAIN_ID = 1000
 # Held while a program is copied and while one is started: a child forked in between would hold the
 # copy open for writing, and running it would fail with "text file busy".
 START = threading.Lock()
+
+# A hang alone breaks a bound of time: what takes moments may take this many seconds where much else runs.
+HANG_S = 30.0
 
 
 def copy_program(source, target, mode=0o755):
@@ -194,6 +198,12 @@ class Outcome:
         return ", ".join(parts)
 
 
+def add_seed(parser):
+    """--seed: the same dice in every run, so that what passes once passes again; "random" where new ones are wanted."""
+    parser.add_argument("--seed", type=lambda text: secrets.randbelow(1 << 30) if text == "random" else int(text), default=1,
+                        help="a number, or random (default: 1)")
+
+
 def parallel(jobs, tally, width=2):
     """Runs callables, `width` at a time; an exception in one is a failure of that name."""
     with concurrent.futures.ThreadPoolExecutor(width) as pool:
@@ -219,7 +229,7 @@ def processes_with(token):
     return found
 
 
-def wait_gone(token, seconds=2.0):
+def wait_gone(token, seconds=HANG_S):
     """The processes that still hold the token after a bounded wait."""
     end = time.monotonic() + seconds
     while True:

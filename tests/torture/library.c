@@ -30,8 +30,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../unit/folder.h"
+
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT UNIT_LEN
 
 static sb_sandbox_options options = { .size = sizeof options };
 static sb_sandbox *sandbox;
@@ -338,11 +340,24 @@ static void waits_at_their_ends(void **state)
 
 /* ---- Cancelling ---------------------------------------------------------------------------- */
 
+static atomic_bool begun;
+
+static int has_begun(void *user, int stream, const void *data, size_t len)
+{
+	(void)user;
+	(void)stream;
+	(void)data;
+	(void)len;
+	begun = true;
+	return 0;
+}
+
 static void *fire_later(void *arg)
 {
-	struct timespec moment = { .tv_nsec = 150 * 1000000 };
+	struct timespec moment = { .tv_nsec = 1000000 };
 
-	nanosleep(&moment, NULL);
+	while (!begun)
+		nanosleep(&moment, NULL);
 	sb_cancel_fire(arg);
 	return NULL;
 }
@@ -362,7 +377,11 @@ static void cancel_before_during_and_after(void **state)
 
 	assert_int_equal(sb_cancel_new(&wait.cancel, &err), 0);
 	assert_int_equal(pthread_create(&thread, NULL, fire_later, wait.cancel), 0);
-	assert_int_equal(run_line("echo begun; sleep 20", &wait, &result, &err), 0);
+	const sb_command talks = { .size = sizeof talks, .argv = LIST("sh", "-c", "echo begun; sleep 600"),
+				   .on_output = has_begun };
+
+	begun = false;
+	assert_int_equal(sb_run(sandbox, &no_workspace, &talks, &wait, &result, &err), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(sb_result_outcome(result), SB_OUTCOME_CANCELLED);
 	assert_int_equal(sb_result_code(result), -1);
@@ -667,7 +686,5 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		options.helper_dir = argv[1];
-	if (chdir("/tmp") < 0)
-		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, folder_enter, folder_leave);
 }

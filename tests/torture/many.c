@@ -26,8 +26,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../unit/folder.h"
+
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT UNIT_LEN
 
 enum { RUNS = 1000, BEGINNING = 150 };
 
@@ -210,9 +212,9 @@ int main(int argc, char **argv)
 	options.helper_dir = argc > 1 ? argv[1] : NULL;
 	if (argc > 2)
 		runs = strtol(argv[2], NULL, 10);
-	if (chdir("/tmp") < 0 || runs < 1 || sb_sandbox_new(&options, NULL, &sandbox, &err) < 0)
+	if (folder_enter(NULL) || runs < 1 || sb_sandbox_new(&options, NULL, &sandbox, &err) < 0)
 		return 1;
-	int failed = cmocka_run_group_tests_name("many", tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("many", tests, NULL, folder_leave);
 
 	sb_sandbox_free(sandbox);
 	return failed;

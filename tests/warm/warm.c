@@ -255,11 +255,11 @@ static void ends_as(const world_run *run, int outcome, int error)
 
 static void limits_hold(void **state)
 {
-	const sb_limits time = { .wall_ms = 300 }, cpu = { .cpu_ms = 400, .wall_ms = 8000 },
+	const sb_limits time = { .wall_ms = 300 }, cpu = { .cpu_ms = 400, .wall_ms = 100000 },
 			pids = { .procs = 12 };
 
 	(void)state;
-	ends_as(&(world_run){ .code = "import time; time.sleep(60)", .limits = time },
+	ends_as(&(world_run){ .code = "import time; time.sleep(600)", .limits = time },
 		SB_OUTCOME_TIMED_OUT, SB_ERR_TIMEOUT);
 	ends_as(&(world_run){ .code = "while True: pass", .limits = cpu },
 		SB_OUTCOME_BUDGET_EXCEEDED, SB_ERR_CPU_LIMIT);
@@ -325,7 +325,7 @@ static void cancelled(void **state)
 {
 	sb_cancel *cancel;
 	sb_result *r;
-	const sb_wait later = { .size = sizeof later, .timeout_ms = 300 };
+	const sb_wait later = { .size = sizeof later, .timeout_ms = 3000 };
 	sb_wait now = { .size = sizeof now };
 
 	(void)state;
@@ -335,7 +335,7 @@ static void cancelled(void **state)
 	now.cancel = cancel;
 	assert_int_equal(world_try(hot, &(world_run){ .code = "print(1)", .wait = &now }, &r),
 			 SB_ERR_CANCELLED);
-	r = world_do(hot, &(world_run){ .code = "import time; time.sleep(60)", .wait = &later });
+	r = world_do(hot, &(world_run){ .code = "import time; time.sleep(600)", .wait = &later });
 	assert_int_equal(sb_result_outcome(r), SB_OUTCOME_TIMED_OUT);
 	sb_result_free(r);
 	sb_cancel_free(cancel);
