@@ -133,10 +133,10 @@ bench: all
 long: all
 	$(Q)tests/wasm/run -v --long
 	$(Q)LONG=1 meson test -C $(BUILD) --suite conformance --no-rebuild --timeout-multiplier 10
-	$(Q)tests/torture/leftovers -v --runs 5000
-	$(Q)tests/torture/killed -v --count 3000
-	$(Q)tests/torture/cli_args --count 10000
-	$(Q)tests/torture/calls -v --count 400
+	$(Q)tests/torture/leftovers -v --seed random --runs 5000
+	$(Q)tests/torture/killed -v --seed random --count 3000
+	$(Q)tests/torture/cli_args --seed random --count 10000
+	$(Q)tests/torture/calls -v --seed random --count 400
 	$(Q)GLIBC_TUNABLES=glibc.malloc.tcache_count=0 $(BUILD)/tests/torture/torture-many $(CURDIR)/$(BUILD) 10000
 	$(Q)for i in 1 2 3; do tests/walls/run || exit 1; done
 	$(Q)tools/arm64
