@@ -29,6 +29,7 @@ struct engine {
 	wasmtime_store_t *store;
 	wasmtime_context_t *context;
 	wasmtime_memory_t memory;
+	wasmtime_instance_t instance;    /* of `store`, once that is there */
 	bool has_memory;
 	int ended;               /* ENGINE_EXITED or STOPPED by a call of the interface; -1 = no */
 	engine_run *run;
@@ -422,11 +423,10 @@ static int call_start(engine *e, engine_run *run, wasmtime_instance_t *instance)
 	return ending(e, run, error, trap);
 }
 
-int engine_start(engine *e, engine_run *run)
+int engine_ready(engine *e, engine_run *run)
 {
 	uint64_t most = run->memory_bytes < (uint64_t)1 << 32 ? run->memory_bytes : (uint64_t)1 << 32;
 	wasm_importtype_vec_t imports;
-	wasmtime_instance_t instance;
 	int kind;
 
 	e->run = run;
@@ -439,7 +439,14 @@ int engine_start(engine *e, engine_run *run)
 	e->context = wasmtime_store_context(e->store);
 	wasmtime_store_limiter(e->store, (int64_t)most, TABLE_ELEMENTS, 1, TABLES, MEMORIES);
 	wasmtime_module_imports(e->module, &imports);
-	kind = instantiate(e, run, &imports, &instance);
+	kind = instantiate(e, run, &imports, &e->instance);
 	wasm_importtype_vec_delete(&imports);
-	return kind < 0 ? call_start(e, run, &instance) : kind;
+	return kind;
+}
+
+int engine_start(engine *e, engine_run *run)
+{
+	int kind = e->store ? -1 : engine_ready(e, run);
+
+	return kind < 0 ? call_start(e, run, &e->instance) : kind;
 }

@@ -54,7 +54,10 @@ typedef struct engine_run {
 	char why[ENGINE_WHY];
 	bool stack_overflow;
 } engine_run;
-/* Instantiates what was loaded, and calls its _start. */
+/* Instantiates what was loaded, ahead of its start: -1, or the ENGINE_* that engine_start() would end with.
+ * Code of a module's own may run here: only for what is trusted, before the walls are closed. */
+int engine_ready(engine *e, engine_run *run);
+/* Instantiates what was loaded, unless that was done, and calls its _start. */
 int engine_start(engine *e, engine_run *run);
 uint64_t engine_memory_bytes(engine *e); /* of the guest's memory now */
 

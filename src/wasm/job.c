@@ -11,23 +11,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int job_map(worker *k, uint64_t at, uint64_t bytes)
+{
+	void *data = bytes < sizeof(job_head) ? MAP_FAILED :
+		     mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, k->fd, (off_t)at);
+
+	if (data == MAP_FAILED)
+		return -1;
+	k->at = at;
+	k->data = data;
+	k->head = data;
+	return k->head->magic == JOB_MAGIC && k->head->bytes <= bytes && k->head->bytes >= sizeof(job_head) ? 0 : -1;
+}
+
 int job_open(worker *k, int fd)
 {
 	struct stat st;
-	void *data;
 
 	k->fd = fd;
-	if (fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(job_head))
-		return -1;
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (data == MAP_FAILED)
-		return -1;
-	k->data = data;
-	k->head = data;
-	if (k->head->magic != JOB_MAGIC || k->head->bytes > (uint64_t)st.st_size ||
-	    k->head->bytes < sizeof(job_head))
-		return -1;
-	return 0;
+	return fstat(fd, &st) < 0 || st.st_size < 0 ? -1 : job_map(k, 0, (uint64_t)st.st_size);
 }
 
 static int fail(worker *k, int error, const char *what, const char *path)

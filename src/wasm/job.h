@@ -19,6 +19,15 @@
 #define JOB_PATH_MAX 4096u
 #define JOB_MAX_BYTES ((uint64_t)3 << 30)
 
+/* A worker that waits gets two: one with what all runs of its kind have in common (JOB_WAITS), and one of
+ * the run, behind it in the same file.  A job_go, over the socket that is descriptor 3, says where. */
+#define JOB_WIRE 3
+#define JOB_GO_ALIGN 4096u
+#define JOB_GO_MAGIC 0x304f474d534157u
+typedef struct job_go {
+	uint64_t magic, at, bytes;
+} job_go;
+
 /* Inside the box. */
 #define JOB_WORKER_PATH "/sb-wasm"
 #define JOB_COMPILER_PATH "/sb-wasmc"
@@ -32,11 +41,12 @@ enum { JOB_ARG = 1, JOB_ENV,
        JOB_MODULE,       /* data: a compiled module */
        JOB_SOURCE };     /* data: a module to compile (sb-wasmc) */
 enum { JOB_READONLY = 1, JOB_FREE = 2 };
+enum { JOB_WAITS = 1 };
 
 typedef struct job_head {
 	uint64_t magic, bytes;           /* of the job, this included */
 	uint64_t memory_bytes, fs_bytes, fs_nodes, cpu_us, collect_bytes; /* SB_UNLIMITED = none */
-	uint32_t entries, open_files, control, flags; /* control: 1 = descriptor 3 is one */
+	uint32_t entries, open_files, control, flags; /* control: 1 = descriptor 3 is one; JOB_WAITS */
 } job_head;
 
 /* Then path and data, each padded to JOB_ALIGN; path_len without a NUL, which follows it always. */

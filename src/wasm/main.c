@@ -6,6 +6,9 @@
  * It reads its job from a memory file, loads the compiled module, gives away what it will not need any
  * more (walls.c), and runs the guest over the streams 0, 1 and 2 and a tree of files in memory.
  *
+ * A worker that waits (JOB_WAITS) does so with all of that done that does not depend on the run, and before
+ * anything of a run has reached it; then it gets the job of the one run that it is for.
+ *
  * The end.  SIGTERM and the timer of its CPU time end the guest, not the worker: what lies in /out by
  * then is still told.  While a call of the guest's is under way the handler leaves a note for its end
  * (the tree may be half changed); else it writes the result itself and ends the process.
@@ -88,8 +91,6 @@ static int lay_descriptors(worker *k)
 	const uint64_t common = WASI_R_POLL | WASI_R_STAT | WASI_R_SET_FLAGS;
 
 	wasi_init(&k->w, k->head->open_files);
-	k->w.argv = k->argv;
-	k->w.env = k->env;
 	k->w.stopping = shall_stop;
 	for (int i = 0; i < 3; i++)
 		if (wasi_add_stream(&k->w, i, isatty(i) ? WASI_T_CHAR : WASI_T_UNKNOWN,
@@ -104,54 +105,106 @@ static int lay_descriptors(worker *k)
 	return 0;
 }
 
-static int load(worker *k)
+static int fail(worker *k, const char *why)
+{
+	snprintf(k->why, sizeof k->why, "%s", why);
+	return -1;
+}
+
+static int load_file(worker *k)
 {
 	char path[300];
 
-	k->e = engine_new(k->module != NULL);
-	if (!k->e) {
-		snprintf(k->why, sizeof k->why, "no memory for the engine");
-		return -1;
-	}
-	if (k->module)
-		return engine_load(k->e, k->module, k->module_len, k->why);
-	if (!k->module_file) {
-		snprintf(k->why, sizeof k->why, "there is no module in the job");
-		return -1;
-	}
+	k->e = engine_new(false);
+	if (!k->e)
+		return fail(k, "no memory for the engine");
 	snprintf(path, sizeof path, JOB_PACK_DIR "/%s", k->module_file);
 	return engine_load_file(k->e, path, k->why);
 }
 
-static int prepare(worker *k)
+static int load_given(worker *k)
+{
+	if (!k->module)
+		return fail(k, "there is no module in the job");
+	if (!k->e)
+		k->e = engine_new(true);
+	return k->e ? engine_load(k->e, k->module, k->module_len, k->why) :
+		      fail(k, "no memory for the engine");
+}
+
+/* What this process takes from itself: nothing of the guest has run by then, unless it is a pack's. */
+static int close_walls(worker *k)
 {
 	const job_head *h = k->head;
 	uint64_t most = sum(sum(h->memory_bytes, h->fs_bytes), h->fs_bytes);
-	int rc;
+	int rc = 0;
 
-	k->fs = mem_new(h->fs_bytes, h->fs_nodes);
-	if (!k->fs || job_lay_out(k) < 0 || load(k) < 0)
-		return -1;
-	if (lay_descriptors(k) < 0) {
-		snprintf(k->why, sizeof k->why, "no memory for descriptors");
-		return -1;
-	}
-	rc = walls_raise_stack();
-	if (!rc && most != SB_UNLIMITED)
+	if (lay_descriptors(k) < 0)
+		return fail(k, "no memory for descriptors");
+	if (most != SB_UNLIMITED)
 		rc = walls_limit_data(most + OVERHEAD);
 	if (rc) {
 		snprintf(k->why, sizeof k->why, "cannot set a limit of the worker: %s", strerror(-rc));
 		return -1;
 	}
 	take_signals(k);
-	k->run.w = &k->w;
-	k->run.memory_bytes = h->memory_bytes;
-	k->run.stop = shall_stop;
 	rc = walls_close(k);
 	if (rc)
 		snprintf(k->why, sizeof k->why, "cannot load the filter of system calls: %s",
 			 strerror(-rc));
 	return rc;
+}
+
+/* The job of the run that this worker is for.  Nobody there any more: the end. */
+static int wait_for_job(worker *k)
+{
+	job_go go;
+	ssize_t n;
+
+	while ((n = read(JOB_WIRE, &go, sizeof go)) < 0 && errno == EINTR)
+		;
+	if (n != sizeof go || go.magic != JOB_GO_MAGIC || go.bytes > JOB_MAX_BYTES || job_map(k, go.at, go.bytes) < 0)
+		_exit(EXIT_REFUSED);
+	return job_lay_out(k);
+}
+
+/* A pack's module is loaded, and may be instantiated, before the walls are closed and while nobody waits: it is
+ * as trusted as we are.  One that comes with the run has its engine by then, and comes behind closed walls
+ * as soon as its code is there. */
+static int prepare_to_wait(worker *k)
+{
+	if (k->module_file) {
+		k->refused = engine_ready(k->e, &k->run);
+		return close_walls(k) < 0 ? -1 : wait_for_job(k);
+	}
+	k->e = engine_new(true);
+	if (!k->e)
+		return fail(k, "no memory for the engine");
+	return wait_for_job(k) < 0 || load_given(k) < 0 ? -1 : close_walls(k);
+}
+
+static int prepare_at_once(worker *k)
+{
+	return !k->module_file && load_given(k) < 0 ? -1 : close_walls(k);
+}
+
+static int prepare(worker *k)
+{
+	const job_head *h = k->head;
+	int rc = walls_raise_stack();
+
+	k->run.w = &k->w;
+	k->run.memory_bytes = h->memory_bytes;
+	k->run.stop = shall_stop;
+	k->refused = -1;
+	if (rc) {
+		snprintf(k->why, sizeof k->why, "cannot raise the limit of the stack: %s", strerror(-rc));
+		return -1;
+	}
+	k->fs = mem_new(h->fs_bytes, h->fs_nodes);
+	if (!k->fs || job_lay_out(k) < 0 || (k->module_file && load_file(k) < 0))
+		return -1;
+	return h->flags & JOB_WAITS ? prepare_to_wait(k) : prepare_at_once(k);
 }
 
 /* As a shell says "Segmentation fault": the guest cannot say it itself any more. */
@@ -189,10 +242,12 @@ static void leave(void *user, int kind)
 
 static int run(worker *k)
 {
+	k->w.argv = k->argv;
+	k->w.env = k->env;
 	k->run.user = k;
 	k->run.leave = leave;
 	wasi_start_clocks(&k->w);
-	return tell(k, engine_start(k->e, &k->run));
+	return tell(k, k->refused >= 0 ? k->refused : engine_start(k->e, &k->run));
 }
 
 int main(int argc, char **argv)

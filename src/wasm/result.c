@@ -68,7 +68,7 @@ static bool each(void *user, const char *path, int type, const void *data, uint6
 
 void result_write(worker *k, uint32_t kind, int32_t code)
 {
-	const uint64_t begin = (k->head->bytes + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
+	const uint64_t begin = k->at + (k->head->bytes + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
 	output o = { .k = k, .at = begin + sizeof(result_head), .room = k->head->collect_bytes };
 	result_head r = { .magic = JOB_RESULT_MAGIC, .kind = kind, .code = code };
 	mem_usage used = { 0 };

@@ -10,6 +10,7 @@
 
 typedef struct worker {
 	int fd;                          /* of the job */
+	uint64_t at;                     /* in that */
 	const uint8_t *data;
 	const job_head *head;
 	mem_fs *fs;
@@ -21,11 +22,13 @@ typedef struct worker {
 	const uint8_t *module;
 	size_t module_len;
 	uint64_t memory_refused;
+	int refused;                     /* ENGINE_* that an early instance ended with; -1 = none */
 	char why[ENGINE_WHY];            /* what a step before the guest failed with */
 } worker;
 
 /* ---- job.c ---- */
-int job_open(worker *k, int fd);
+int job_open(worker *k, int fd);         /* all of that file */
+int job_map(worker *k, uint64_t at, uint64_t bytes); /* one behind it */
 /* Arguments, environment, module, files; 0 or -1 with why. */
 int job_lay_out(worker *k);
 

@@ -50,7 +50,7 @@ struct sb_box {
 	int workspace_fd;             /* backend process: a copy, or -1 */
 	char *workspace;
 	bool in_place;                /* in the host's own root: there is no /work, and nothing to put into */
-	void *warm;                   /* of backend linux: warm.h */
+	void *warm;                   /* stock_worker: stock.h */
 	void *wasm;                   /* of backend wasm: wasm.h */
 	strv cgroups;                 /* directories that sb-launch makes, and removes at its end */
 };

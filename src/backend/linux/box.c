@@ -211,15 +211,15 @@ int linux_create(sb_state *state, const sb_box_request *request, const sb_plan *
 		return 0;
 	rc = linux_box_create_edited(state, request, plan, call, NULL, NULL, box, err);
 	if (!rc)
-		warm_seat(*box, kind);
+		stock_seat(*box, (stock_kind *)kind);
 	else
-		warm_kind_drop(kind);
+		stock_kind_drop((stock_kind *)kind);
 	return rc;
 }
 
 void linux_destroy(sb_box *box)
 {
-	warm_leave(box);
+	stock_leave(box);
 	launched_box_destroy(box);
 }
 
@@ -293,7 +293,7 @@ int linux_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call 
 				 "files can be put into /in, /work, /out and /tmp, not into \"%s\"", path);
 	rc = put_files(box, tree, part, path + skip, call, err);
 	/* a worker that is gone has seen nothing of the run */
-	return rc == SB_ERR_CONNECTION_LOST && warm_waits(box) ? warm_ended(err) : rc;
+	return rc == SB_ERR_CONNECTION_LOST && stock_waits(box) ? stock_ended(err) : rc;
 }
 
 int linux_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call,
@@ -305,11 +305,11 @@ int linux_spawn(sb_box *box, const sb_guest_request *request, const sb_call *cal
 
 	if (box->in_place && here.cwd && !strcmp(here.cwd, "/work"))
 		here.cwd = "/";
-	if (!rc && warm_waits(box))
+	if (!rc && stock_waits(box))
 		rc = warm_go(box, request, call, guest, io, err);
 	else if (!rc)
 		rc = launched_spawn(box, &here, &spawn, call, guest, io, err);
 	if (!rc)
-		warm_refill(box);
+		stock_refill(box);
 	return rc;
 }

@@ -35,7 +35,7 @@ struct sb_state {
 	pthread_mutex_t lock;         /* over what follows */
 	struct { uint64_t type; bool works; } idmap[LINUX_IDMAP_KNOWN];
 	size_t idmap_count;
-	struct warm_stock *warm;      /* warm.h; NULL = never needed */
+	struct stock *warm;           /* warm.h; NULL = never needed */
 	bool facts_known;
 	launched_begins begun;
 };

@@ -388,7 +388,7 @@ void linux_forget(sb_state *state)
 {
 	if (!state)
 		return;
-	warm_forget(state);
+	stock_forget(&state->warm);
 	launched_begins_release(&state->begun);
 	pthread_mutex_destroy(&state->facts_lock);
 	pthread_mutex_destroy(&state->lock);

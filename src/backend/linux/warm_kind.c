@@ -82,8 +82,9 @@ static bool kind_is(const warm_kind *kind, const sb_box_request *request, const 
 
 /* ---- Making -------------------------------------------------------------------------------------- */
 
-static void kind_free(warm_kind *kind)
+void warm_kind_free(stock_kind *base)
 {
+	warm_kind *kind = (warm_kind *)base;
 	uint32_t i;
 
 	for (i = 0; kind->plan && i < kind->plan->fd_count; i++)
@@ -92,24 +93,6 @@ static void kind_free(warm_kind *kind)
 	buf_release(&kind->names);
 	arena_release(&kind->mem);
 	free(kind);
-}
-
-void warm_kind_unref(warm_kind *kind)
-{
-	if (!--kind->refs)
-		kind_free(kind);
-}
-
-void warm_kind_drop(warm_kind *kind)
-{
-	warm_stock *stock = kind ? kind->stock : NULL;
-
-	if (!kind)
-		return;
-	pthread_mutex_lock(&stock->lock);
-	kind->in_use--;
-	warm_kind_unref(kind);
-	pthread_mutex_unlock(&stock->lock);
 }
 
 /* The descriptors are borrowed from the request until then. */
@@ -180,9 +163,8 @@ static warm_kind *kind_new(sb_state *state, const sb_box_request *request, const
 	kind->limits = *request->limits;
 	kind->uids = linux_uids_of(d);
 	kind->state = state;
-	kind->stock = state->warm;
 	if (!fill_names(kind, request->way) || !code || kind->mem.failed || !keep_files(plan)) {
-		kind_free(kind);
+		warm_kind_free(&kind->base);
 		return NULL;
 	}
 	kind->plan = plan;
@@ -191,93 +173,29 @@ static warm_kind *kind_new(sb_state *state, const sb_box_request *request, const
 
 /* ---- The stock ----------------------------------------------------------------------------------- */
 
-static warm_stock *stock_of(sb_state *state)
+typedef struct asked {
+	sb_state *state;
+	const sb_box_request *request;
+	const linux_design *design;
+	lh_plan *plan;                /* NULL: it has become a kind's own */
+} asked;
+
+static bool fits(const stock_kind *kind, void *user)
 {
-	pthread_mutex_lock(&state->lock);
-	if (!state->warm) {
-		state->warm = calloc(1, sizeof *state->warm);
-		if (state->warm) {
-			pthread_mutex_init(&state->warm->lock, NULL);
-			pthread_cond_init(&state->warm->wanted, NULL);
-		}
-	}
-	pthread_mutex_unlock(&state->lock);
-	return state->warm;
+	const asked *a = user;
+
+	return kind_is((const warm_kind *)kind, a->request, a->design, a->plan);
 }
 
-static warm_worker *take_older(warm_kind *kind, uint64_t before_ns, warm_worker *list)
+static stock_kind *make(void *user)
 {
-	warm_worker **at = &kind->workers, *w;
+	asked *a = user;
+	warm_kind *kind = kind_new(a->state, a->request, a->design, a->plan);
 
-	while ((w = *at)) {
-		if (w->since_ns >= before_ns) {
-			at = &w->next;
-			continue;
-		}
-		*at = w->next;
-		w->next = list;
-		list = w;
-		kind->waiting--;
-	}
-	return list;
-}
-
-warm_worker *warm_kind_sort_out(warm_stock *stock, uint64_t now_ns, bool all)
-{
-	uint64_t age = (uint64_t)WARM_AGE_MS * 1000000, before = now_ns > age ? now_ns - age : 0;
-	warm_worker *list = NULL;
-	size_t i;
-
-	for (i = 0; i < WARM_KINDS; i++) {
-		warm_kind *kind = stock->kinds[i];
-
-		if (!kind)
-			continue;
-		list = take_older(kind, all ? UINT64_MAX : before, list);
-		if (all || kind->used_ns < before) {
-			stock->kinds[i] = NULL;
-			warm_kind_unref(kind);
-		}
-	}
-	return list;
-}
-
-/* A place for another kind, made free if need be. */
-static size_t free_place(warm_stock *stock, warm_worker **out)
-{
-	size_t i, oldest = 0;
-
-	for (i = 0; i < WARM_KINDS; i++) {
-		if (!stock->kinds[i])
-			return i;
-		if (stock->kinds[i]->used_ns < stock->kinds[oldest]->used_ns)
-			oldest = i;
-	}
-	*out = take_older(stock->kinds[oldest], UINT64_MAX, *out);
-	warm_kind_unref(stock->kinds[oldest]);
-	stock->kinds[oldest] = NULL;
-	return oldest;
-}
-
-/* Known, or made of the plan, which is then its own and *plan NULL. */
-static warm_kind *find_or_make(warm_stock *stock, sb_state *state, const sb_box_request *request,
-			       const linux_design *d, lh_plan **plan, warm_worker **out)
-{
-	warm_kind *kind = NULL;
-	size_t i;
-
-	for (i = 0; !kind && i < WARM_KINDS; i++)
-		if (stock->kinds[i] && kind_is(stock->kinds[i], request, d, *plan))
-			kind = stock->kinds[i];
-	if (kind)
-		return kind;
-	kind = kind_new(state, request, d, *plan);
 	if (!kind)
 		return NULL;
-	*plan = NULL;
-	kind->refs = 1;
-	stock->kinds[free_place(stock, out)] = kind;
-	return kind;
+	a->plan = NULL;
+	return &kind->base;
 }
 
 static bool wanted(const sb_state *state, const sb_box_request *request)
@@ -289,26 +207,13 @@ static bool wanted(const sb_state *state, const sb_box_request *request)
 warm_kind *warm_kind_of(sb_state *state, const sb_box_request *request, const sb_plan *plan)
 {
 	const linux_design *d = linux_plan_design(plan, request);
-	warm_stock *stock = d && !d->wish.in_place && wanted(state, request) ? stock_of(state) : NULL;
-	lh_plan *made = stock ? lh_plan_new() : NULL;
-	uint64_t now = clock_now_ns();
-	warm_kind *kind = NULL;
-	warm_worker *out;
+	stock *all = d && !d->wish.in_place && wanted(state, request) ?
+			     stock_of(&state->warm, &state->lock, &warm_way) : NULL;
+	asked a = { .state = state, .request = request, .design = d, .plan = all ? lh_plan_new() : NULL };
+	stock_kind *kind = NULL;
 
-	if (!made || linux_fill_plan(request, d, made, NULL)) {
-		lh_plan_free(made);
-		return NULL;
-	}
-	pthread_mutex_lock(&stock->lock);
-	out = warm_kind_sort_out(stock, now, false);
-	kind = find_or_make(stock, state, request, d, &made, &out);
-	if (kind) {
-		kind->used_ns = now;
-		kind->in_use++;
-		kind->refs++;
-	}
-	pthread_mutex_unlock(&stock->lock);
-	warm_close(out);
-	lh_plan_free(made);
-	return kind;
+	if (a.plan && !linux_fill_plan(request, d, a.plan, NULL))
+		kind = stock_kind_of(all, fits, make, &a);
+	lh_plan_free(a.plan);
+	return (warm_kind *)kind;
 }

@@ -132,7 +132,28 @@ int box_launch(sb_state *state, const char *id, const char *program, const char 
 
 /* ---- Create ------------------------------------------------------------------------------------------ */
 
-static void lay_world(wasm_box *own)
+int box_find_pack(const sb_state *state, const char *name, packdir *dir, sb_error *err)
+{
+	int fd, rc;
+
+	*dir = (packdir){ .fd = -1 };
+	if (!name)
+		return 0;
+	rc = packdir_open(dir, state->dir, name, err);
+	if (rc)
+		return rc;
+	if (faccessat(dir->fd, "stamp", F_OK, 0) < 0)
+		rc = packdir_verify(dir, err);
+	fd = rc ? -1 : packdir_file(dir, &dir->of.module, false, err);
+	if (!rc && fd < 0)
+		rc = fd;
+	fd_close(&fd);
+	if (rc)
+		packdir_close(dir);
+	return rc;
+}
+
+void box_lay_world(wasm_box *own, const packdir *dir)
 {
 	job_add(own, JOB_DIR, JOB_READONLY | JOB_FREE, "/run", NULL, 0);
 	job_add(own, JOB_DIR, JOB_READONLY | JOB_FREE, CODE_DIR, NULL, 0);
@@ -142,33 +163,13 @@ static void lay_world(wasm_box *own)
 	job_add(own, JOB_DIR, JOB_READONLY, "/in", NULL, 0);
 	job_add(own, JOB_DIR, 0, "/work", NULL, 0);
 	job_add(own, JOB_DIR, 0, "/out", NULL, 0);
-}
-
-/* The pack's module and what it reads; the folder's contents were looked at first. */
-static int lay_pack(sb_state *state, const char *name, wasm_box *own, sb_error *err)
-{
-	packdir dir;
-	int rc = packdir_open(&dir, state->dir, name, err), fd;
-
-	if (rc)
-		return rc;
-	if (faccessat(dir.fd, "stamp", F_OK, 0) < 0)
-		rc = packdir_verify(&dir, err);
-	fd = rc ? -1 : packdir_file(&dir, &dir.of.module, false, err);
-	if (!rc && fd < 0)
-		rc = fd;
-	fd_close(&fd);
-	if (!rc) {
-		job_add(own, JOB_MODULE_FILE, 0, "", dir.of.module.name, strlen(dir.of.module.name));
-		for (size_t i = 0; i < dir.of.file_count; i++)
-			job_add(own, JOB_MOUNT, 0, dir.of.files[i].path, dir.of.files[i].name,
-				strlen(dir.of.files[i].name));
-	}
-	packdir_close(&dir);
-	if (rc)
-		return rc;
+	if (dir->fd < 0)
+		return;
+	job_add(own, JOB_MODULE_FILE, 0, "", dir->of.module.name, strlen(dir->of.module.name));
+	for (size_t i = 0; i < dir->of.file_count; i++)
+		job_add(own, JOB_MOUNT, 0, dir->of.files[i].path, dir->of.files[i].name,
+			strlen(dir->of.files[i].name));
 	own->has_code = true;
-	return 0;
 }
 
 sb_box *box_new(const sb_limits *limits)
@@ -187,11 +188,31 @@ sb_box *box_new(const sb_limits *limits)
 	return box;
 }
 
+static int create_cold(sb_state *state, const sb_box_request *request, const packdir *dir,
+		       const sb_call *call, sb_box **out, sb_error *err)
+{
+	sb_box *box = box_new(request->limits);
+	int rc;
+
+	if (!box)
+		return error_no_memory(err, "create");
+	box_own(box)->state = state;
+	box_lay_world(box_own(box), dir);
+	rc = box_launch(state, request->id, "sb-wasm", JOB_WORKER_PATH, dir->fd < 0 ? NULL : dir->of.name,
+			request->limits, call, box, err);
+	if (rc) {
+		box_destroy(box);
+		return rc;
+	}
+	*out = box;
+	return 0;
+}
+
 int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *plan,
 		const sb_call *call, sb_box **out, sb_error *err)
 {
-	const char *pack = wasm_pack_name(request->way);
-	sb_box *box;
+	stock_kind *kind = NULL;
+	packdir dir = { .fd = -1 };
 	int rc = wasm_check(state, request, err);
 
 	(void)plan;
@@ -204,24 +225,40 @@ int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *p
 			*err = state->helper_missing;
 		return state->helper_missing.code;
 	}
-	box = box_new(request->limits);
-	if (!box)
-		return error_no_memory(err, "create");
-	box_own(box)->state = state;
-	lay_world(box_own(box));
-	if (pack)
-		rc = lay_pack(state, pack, box_own(box), err);
-	if (!rc)
-		rc = box_launch(state, request->id, "sb-wasm", JOB_WORKER_PATH, pack, request->limits, call, box, err);
-	if (rc) {
-		wasm_destroy(box);
+	rc = box_find_pack(state, wasm_pack_name(request->way), &dir, err);
+	if (rc)
 		return rc;
+	if (request->flags & SB_BOX_WARM)
+		kind = wasm_warm_kind(state, request, &dir);
+	*out = kind ? wasm_warm_take(kind, request->limits) : NULL;
+	if (!*out) {
+		rc = create_cold(state, request, &dir, call, out, err);
+		if (rc)
+			stock_kind_drop(kind);
+		else
+			stock_seat(*out, kind);
 	}
-	*out = box;
-	return 0;
+	packdir_close(&dir);
+	return rc;
+}
+
+/* Nothing of a box lies outside of it.  One in which nothing runs any more is in nobody's way: where workers
+ * wait, their thread takes it down. */
+void wasm_teardown(sb_box *box, sb_teardown *report)
+{
+	if (!box_own(box)->over || !box->warm)
+		launched_box_teardown(box, report);
 }
 
 void wasm_destroy(sb_box *box)
+{
+	if (box && box_own(box)->over && stock_leave_later(box))
+		return;
+	stock_leave(box);
+	box_destroy(box);
+}
+
+void box_destroy(sb_box *box)
 {
 	wasm_box *own = box ? box->wasm : NULL;
 
@@ -301,18 +338,29 @@ static void lay_command(wasm_box *own, const sb_guest_request *request)
 	job_add(own, JOB_ENV, 0, "", pwd, strlen(pwd));
 }
 
+static int send_worker(sb_box *box, const sb_guest_request *request, const sb_call *call, sb_guest **guest,
+		       sb_guest_io *io, sb_error *err)
+{
+	static const char *const nothing[] = { NULL };
+	const char *const argv[] = { JOB_WORKER_PATH, request->flags & SB_GUEST_CONTROL ? "4" : "3", NULL };
+	sb_guest_request worker = *request;
+	lh_spawn spawn = { .flags = LP_S_CODE_FD, .code = box_own(box)->fd };
+
+	worker.argv = argv;
+	worker.env = nothing;
+	worker.cwd = "/";
+	return launched_spawn(box, &worker, &spawn, call, guest, io, err);
+}
+
 int wasm_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call, sb_guest **guest,
 	       sb_guest_io *io, sb_error *err)
 {
-	static const char *const nothing[] = { NULL };
-	bool control = request->flags & SB_GUEST_CONTROL;
-	const char *const argv[] = { JOB_WORKER_PATH, control ? "4" : "3", NULL };
-	sb_guest_request worker = *request;
-	lh_spawn spawn = { .flags = LP_S_CODE_FD };
+	uint64_t cpu_ms = request->limits ? request->limits->cpu_ms : 0;
+	bool waits = stock_waits(box);
 	wasm_box *own = box_own(box);
 	int rc = sb_call_check(call, err);
 
-	if (!rc && own->fd >= 0)
+	if (!rc && own->spawned)
 		rc = error_set(err, SB_ERR_UNSUPPORTED, "spawn", "a box of backend \"wasm\" runs one guest");
 	if (!rc && !own->has_code)
 		rc = error_set(err, SB_ERR_INVALID_SPEC, "spawn", "there is no module to run");
@@ -321,14 +369,17 @@ int wasm_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call
 	lay_command(own, request);
 	/* not ours to write: the root that the guest sees, last, when all is laid */
 	job_add(own, JOB_DIR, JOB_READONLY | JOB_FREE, "/", NULL, 0);
-	own->fd = job_make(own, &box->limits, request->limits ? request->limits->cpu_ms : 0, control, err);
-	if (own->fd < 0)
-		return own->fd;
-	spawn.code = own->fd;
-	worker.argv = argv;
-	worker.env = nothing;
-	worker.cwd = "/";
-	return launched_spawn(box, &worker, &spawn, call, guest, io, err);
+	own->spawned = true;
+	if (waits)
+		rc = job_append(own, &box->limits, cpu_ms, err);
+	else
+		rc = own->fd = job_make(own, &box->limits, cpu_ms, request->flags & SB_GUEST_CONTROL, 0, err);
+	if (rc < 0)
+		return rc;
+	rc = waits ? wasm_warm_go(box, request, guest, io, err) : send_worker(box, request, call, guest, io, err);
+	if (!rc)
+		stock_refill(box);
+	return rc;
 }
 
 /* A worker that is told to end tells what lies in /out; one that does not is killed. */

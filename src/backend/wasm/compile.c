@@ -103,7 +103,7 @@ static int run_compiler(sb_box *box, const sb_call *call, const sb_limits *limit
 	int rc;
 
 	job_add(own, JOB_SOURCE, 0, "", wasm, len);
-	own->fd = job_make(own, limits, 0, false, err);
+	own->fd = job_make(own, limits, 0, false, 0, err);
 	if (own->fd < 0)
 		return own->fd;
 	spawn.code = own->fd;
@@ -136,7 +136,7 @@ static int compile(sb_state *state, const sb_call *call, const void *wasm, size_
 		rc = box_launch(state, NULL, "sb-wasmc", JOB_COMPILER_PATH, NULL, &limits, &mine, box, err);
 	if (!rc)
 		rc = run_compiler(box, &mine, &limits, wasm, len, out, out_len, err);
-	wasm_destroy(box);
+	box_destroy(box);
 	return rc;
 }
 

@@ -37,10 +37,10 @@ static uint64_t collect_limit(const sb_limits *limits)
 	return limits->collect_bytes ? limits->collect_bytes : limits->fs_bytes;
 }
 
-int job_make(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool control, sb_error *err)
+static job_head head_of(const wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool control, uint32_t flags)
 {
-	const job_head head = {
-		.magic = JOB_MAGIC, .bytes = sizeof head + box->job.len,
+	return (job_head){
+		.magic = JOB_MAGIC, .bytes = sizeof(job_head) + box->job.len,
 		.memory_bytes = limits->memory_bytes ? limits->memory_bytes : SB_UNLIMITED,
 		.fs_bytes = limits->fs_bytes ? limits->fs_bytes : SB_UNLIMITED,
 		.fs_nodes = limits->fs_nodes ? limits->fs_nodes : SB_UNLIMITED,
@@ -48,24 +48,59 @@ int job_make(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool contr
 		.collect_bytes = collect_limit(limits), .entries = box->entries,
 		.open_files = limits->open_files && limits->open_files < OPEN_FILES ?
 				      (uint32_t)limits->open_files : OPEN_FILES,
-		.control = control,
+		.control = control, .flags = flags,
 	};
-	int fd, rc;
+}
 
-	if (box->job.failed)
-		return box->job.failed == SB_ERR_NO_MEMORY ? error_no_memory(err, "job") :
-			error_set(err, SB_ERR_INVALID_SPEC, "job", "code, files and arguments are too large");
+static int check(const wasm_box *box, sb_error *err)
+{
+	if (!box->job.failed)
+		return 0;
+	return box->job.failed == SB_ERR_NO_MEMORY ? error_no_memory(err, "job") :
+		error_set(err, SB_ERR_INVALID_SPEC, "job", "code, files and arguments are too large");
+}
+
+static int fill(wasm_box *box, int fd, const job_head *head, sb_error *err)
+{
+	int rc = fd_write_file(fd, head, sizeof *head);
+
+	if (!rc)
+		rc = fd_write_file(fd, box->job.data ? box->job.data : "", box->job.len);
+	if (rc)
+		return error_errno(err, SB_ERR_IO, -rc, "job", "cannot fill a memory file");
+	box->job_bytes = head->bytes;
+	buf_release(&box->job);
+	buf_init(&box->job, JOB_MAX_BYTES);
+	box->entries = 0;
+	return 0;
+}
+
+int job_make(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool control, uint32_t flags, sb_error *err)
+{
+	const job_head head = head_of(box, limits, cpu_ms, control, flags);
+	int fd, rc = check(box, err);
+
+	if (rc)
+		return rc;
 	fd = memfd_create("sandbox-job", MFD_CLOEXEC);
 	if (fd < 0)
 		return error_errno(err, SB_ERR_IO, errno, "job", "cannot make a memory file");
-	rc = fd_write_file(fd, &head, sizeof head);
-	if (!rc)
-		rc = fd_write_file(fd, box->job.data ? box->job.data : "", box->job.len);
-	if (rc) {
+	rc = fill(box, fd, &head, err);
+	if (rc)
 		close(fd);
-		return error_errno(err, SB_ERR_IO, -rc, "job", "cannot fill a memory file");
-	}
-	box->job_bytes = head.bytes;
-	buf_release(&box->job);
-	return fd;
+	return rc ? rc : fd;
+}
+
+int job_append(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, sb_error *err)
+{
+	const job_head head = head_of(box, limits, cpu_ms, false, 0);
+	uint64_t at = (box->job_bytes + JOB_GO_ALIGN - 1) / JOB_GO_ALIGN * JOB_GO_ALIGN;
+	int rc = check(box, err);
+
+	if (rc)
+		return rc;
+	if (lseek(box->fd, (off_t)at, SEEK_SET) < 0)
+		return error_errno(err, SB_ERR_IO, errno, "job", "cannot fill a memory file");
+	box->job_at = at;
+	return fill(box, box->fd, &head, err);
 }

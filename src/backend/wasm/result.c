@@ -30,7 +30,7 @@ static int read_all(int fd, uint8_t *data, uint64_t len, uint64_t at)
 
 const result_head *result_of(wasm_box *box, const sb_limits *limits)
 {
-	uint64_t begin = (box->job_bytes + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN, most;
+	uint64_t begin = box->job_at + (box->job_bytes + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN, most;
 	result_head head;
 	struct stat st;
 
@@ -123,6 +123,7 @@ int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err)
 
 	if (rc < 0)
 		return rc;
+	box_own(guest->box)->over = true;
 	r = result_of(box_own(guest->box), &guest->box->limits);
 	if (!r || end->outcome == SB_OUTCOME_UNENFORCEABLE || end->outcome == SB_OUTCOME_LOST)
 		return rc;

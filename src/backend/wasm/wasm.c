@@ -48,6 +48,7 @@ static void wasm_forget(sb_state *state)
 {
 	if (!state)
 		return;
+	stock_forget(&state->warm);
 	for (size_t i = 0; i < WASM_CACHE_MAX; i++)
 		free(state->cache[i].data);
 	launched_begins_release(&state->begun);
@@ -209,7 +210,7 @@ const sb_backend backend_wasm = {
 	.destroy = wasm_destroy,
 	.prepare = wasm_prepare,
 	.forget = wasm_forget,
-	.teardown = launched_box_teardown,
+	.teardown = wasm_teardown,
 	.begin = wasm_begin,
 	.suits = wasm_suits,
 };

@@ -6,6 +6,7 @@
  *   compile.c  a module that nobody knows, compiled by an sb-wasmc behind walls of its own
  *   plan.c     the walls in words
  *   box.c      the walls as a plan of sb-launch; create, put, spawn
+ *   warm.c     workers that wait, each for one run
  *   result.c   what a worker leaves: how it ended, /out
  *   wasm.c     the table, and the probe
  *
@@ -16,7 +17,7 @@
 #ifndef SB_BACKEND_WASM_H
 #define SB_BACKEND_WASM_H
 
-#include "../launched/launched.h"
+#include "../launched/stock.h"
 #include "../linux/facts.h"
 #include "../packdir.h"
 #include "../../wasm/job.h"
@@ -44,6 +45,7 @@ struct sb_state {
 	pthread_mutex_t lock;         /* over the cache */
 	wasm_compiled cache[WASM_CACHE_MAX];
 	uint64_t uses;
+	stock *warm;                  /* NULL = never needed */
 };
 
 /* What a box of ours has besides. */
@@ -53,10 +55,12 @@ typedef struct wasm_box {
 	uint32_t entries;
 	bool has_code;
 	int fd;                       /* of the job, once it was sent */
-	uint64_t job_bytes;
+	uint64_t job_at, job_bytes;   /* in it */
+	bool spawned;
 	uint8_t *result;              /* read, behind the end: a result_head and entries */
 	uint64_t result_bytes;
 	bool looked;
+	bool over;                    /* its guest has ended, and was reaped */
 } wasm_box;
 
 /* "python" of "pack:python"; NULL: the way has no module, so the code is one. */
@@ -67,7 +71,8 @@ void job_add(wasm_box *box, uint32_t kind, uint32_t flags, const char *path, con
 	     size_t len);
 /* The whole as a memory file of which the worker may write what comes behind: its descriptor, or
  * SB_ERR_*. */
-int job_make(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool control, sb_error *err);
+int job_append(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, sb_error *err); /* 0, behind that */
+int job_make(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool control, uint32_t flags, sb_error *err);
 
 /* ---- result.c ---------------------------------------------------------------------------------- */
 /* Reads what lies behind the job, once; NULL = nothing that counts. */
@@ -82,6 +87,14 @@ int wasm_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
 int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
 		sb_error *err);
 
+/* ---- warm.c ------------------------------------------------------------------------------------- */
+extern const stock_way wasm_warm_way;
+/* The kind of this request (dir: of its pack), counted as in use; NULL = no memory. */
+stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const packdir *dir);
+sb_box *wasm_warm_take(stock_kind *kind, const sb_limits *limits); /* NULL = none waits */
+/* The job, which is made, goes to the worker that waits.  AGAIN: it is not there any more. */
+int wasm_warm_go(sb_box *box, const sb_guest_request *request, sb_guest **guest, sb_guest_io *io, sb_error *err);
+
 /* ---- plan.c, box.c ------------------------------------------------------------------------------ */
 int wasm_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_error *err);
 /* What these walls cannot have at all. */
@@ -94,6 +107,7 @@ int wasm_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *
 int wasm_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call, sb_guest **guest,
 	       sb_guest_io *io, sb_error *err);
 int wasm_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err);
+void wasm_teardown(sb_box *box, sb_teardown *report);
 void wasm_destroy(sb_box *box);
 void wasm_begin(sb_state *state, const char *id, const sb_network *network); /* of the table */
 /* A box in which `program` of our folder will run, and the pack's folder is shown; id: of the request, for
@@ -101,6 +115,11 @@ void wasm_begin(sb_state *state, const char *id, const sb_network *network); /* 
 int box_launch(sb_state *state, const char *id, const char *program, const char *inside, const char *pack,
 	       const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err);
 wasm_box *box_own(sb_box *box);
+/* A pack's folder, open and looked at; `dir` stays closed without a pack. */
+int box_find_pack(const sb_state *state, const char *name, packdir *dir, sb_error *err);
+/* What all guests find, and the pack's module and files. */
+void box_lay_world(wasm_box *own, const packdir *dir);
+void box_destroy(sb_box *box);
 sb_box *box_new(const sb_limits *limits); /* NULL = no memory */
 
 #endif /* SB_BACKEND_WASM_H */

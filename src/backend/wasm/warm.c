@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * warm.c - workers that wait, each for the one run that it is for (launched/stock.h).
+ *
+ * Of one kind are runs of the same pack, as its manifest pins it, under the same limits: nothing else is the
+ * same for a box here.  A worker has the pack's module loaded and instantiated; one for raw modules has the
+ * engine alone.  Nothing of a guest has run in it: random numbers, clocks, files, arguments and environment
+ * are a run's own, as in a cold one.
+ *
+ * Its filter of system calls is loaded by then; where a module has yet to be loaded, before that is started.
+ */
+#include "wasm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define START_MS 1000u /* for a free uid */
+
+typedef struct wasm_kind {
+	stock_kind base;
+	sb_state *state;
+	sb_limits limits;
+	char pack[MANIFEST_WORD], hash[SHA256_HEX]; /* "" = modules that come with their run */
+} wasm_kind;
+
+typedef struct asked {
+	sb_state *state;
+	const sb_limits *limits;
+	const packdir *dir;
+} asked;
+
+/* ---- Kinds --------------------------------------------------------------------------------------- */
+
+static bool fits(const stock_kind *base, void *user)
+{
+	const wasm_kind *kind = (const wasm_kind *)base;
+	const asked *a = user;
+
+	return !memcmp(&kind->limits, a->limits, sizeof kind->limits) && !strcmp(kind->pack, a->dir->of.name) &&
+	       !strcmp(kind->hash, a->dir->of.module.sha256);
+}
+
+static stock_kind *make(void *user)
+{
+	const asked *a = user;
+	wasm_kind *kind = calloc(1, sizeof *kind);
+
+	if (!kind)
+		return NULL;
+	kind->state = a->state;
+	kind->limits = *a->limits;
+	memcpy(kind->pack, a->dir->of.name, sizeof kind->pack);
+	memcpy(kind->hash, a->dir->of.module.sha256, sizeof kind->hash);
+	return &kind->base;
+}
+
+static void free_kind(stock_kind *kind)
+{
+	free(kind);
+}
+
+stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const packdir *dir)
+{
+	stock *all = stock_of(&state->warm, &state->lock, &wasm_warm_way);
+	asked a = { .state = state, .limits = request->limits, .dir = dir };
+
+	return all ? stock_kind_of(all, fits, make, &a) : NULL;
+}
+
+/* ---- Starting ------------------------------------------------------------------------------------ */
+
+static int start_worker(stock_worker *w, const wasm_kind *kind)
+{
+	static const char *const argv[] = { JOB_WORKER_PATH, "4", NULL }, *const env[] = { NULL };
+	const sb_guest_request request = { .size = sizeof request, .argv = argv, .env = env, .cwd = "/",
+		.limits = &kind->limits, .flags = SB_GUEST_INPUT | SB_GUEST_LAST };
+	lh_spawn spawn = { .flags = LP_S_CODE_FD | LP_S_CONTROL };
+	wasm_box *own = box_own(w->box);
+	int pair[2], rc = fd_pair(SOCK_SEQPACKET, pair);
+
+	if (rc)
+		return rc;
+	w->wire = pair[0];
+	spawn.control = pair[1];
+	own->fd = spawn.code = job_make(own, &kind->limits, kind->limits.cpu_ms, false, JOB_WAITS, NULL);
+	rc = own->fd < 0 ? own->fd : launched_spawn(w->box, &request, &spawn, NULL, &w->guest, &w->io, NULL);
+	fd_close(&pair[1]);
+	return rc;
+}
+
+static int start_box(sb_box *box, const wasm_kind *kind, const packdir *dir)
+{
+	const sb_call call = { .size = sizeof call, .cancel_fd = -1,
+			       .deadline_ns = clock_deadline_ns(clock_now_ns(), START_MS) };
+
+	box_own(box)->state = kind->state;
+	box_lay_world(box_own(box), dir);
+	return box_launch(kind->state, NULL, "sb-wasm", JOB_WORKER_PATH, kind->pack[0] ? kind->pack : NULL,
+			  &kind->limits, &call, box, NULL);
+}
+
+/* NULL: it cannot be had now, or the pack is another one by now. */
+static stock_worker *start(stock_kind *base)
+{
+	const wasm_kind *kind = (const wasm_kind *)base;
+	packdir dir = { .fd = -1 };
+	sb_box *box = NULL;
+	stock_worker *w = NULL;
+
+	if (!box_find_pack(kind->state, kind->pack[0] ? kind->pack : NULL, &dir, NULL) &&
+	    !strcmp(kind->hash, dir.of.module.sha256))
+		box = box_new(&kind->limits);
+	if (box && !start_box(box, kind, &dir))
+		w = stock_worker_new(box, base);
+	packdir_close(&dir);
+	if (w && !start_worker(w, kind))
+		return w;
+	if (w)
+		stock_worker_free(w);
+	box_destroy(box);
+	return NULL;
+}
+
+const stock_way wasm_warm_way = { .start = start, .destroy = box_destroy, .free_kind = free_kind };
+
+/* ---- Taking over --------------------------------------------------------------------------------- */
+
+sb_box *wasm_warm_take(stock_kind *kind, const sb_limits *limits)
+{
+	stock_worker *w;
+
+	while ((w = stock_pop(kind)) && !stock_alive(w))
+		stock_close(w);
+	if (!w)
+		return NULL;
+	stock_taken(kind);
+	w->box->limits = *limits;
+	return w->box;
+}
+
+/* It is told to whoever waits, and to nobody else: what cannot be told has not begun. */
+int wasm_warm_go(sb_box *box, const sb_guest_request *request, sb_guest **guest, sb_guest_io *io, sb_error *err)
+{
+	const wasm_box *own = box_own(box);
+	const job_go go = { .magic = JOB_GO_MAGIC, .at = own->job_at, .bytes = own->job_bytes };
+	stock_worker *w = box->warm;
+
+	if (!stock_alive(w) || send(w->wire, &go, sizeof go, MSG_NOSIGNAL) != sizeof go)
+		return stock_ended(err);
+	stock_give(w, request, guest, io);
+	return 0;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wasm.c - runs on the backend wasm that take waiting workers over: two tenants by turns, each of which
+ * leaves itself wherever it can, and looks for the other.
+ *
+ * usage: wasm root|user DIRECTORY-OF-SB-LAUNCH.  $LONG: a thousand runs of each language.
+ */
+#include "world.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static sb_sandbox *hot;
+static size_t runs = 40;
+
+static int begin(void **state)
+{
+	static const char *const order[] = { "wasm", NULL };
+	const sb_sandbox_options options = { .size = sizeof options, .order = order, .flags = SB_SANDBOX_WARM,
+		.helper_dir = world_helpers() };
+
+	(void)state;
+	return sb_sandbox_new(&options, NULL, &hot, &world_error) < 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	sb_sandbox_free(hot);
+	return world_children("sb-launch", NULL, 0) != 0 || world_children("sb-wasm", NULL, 0) != 0;
+}
+
+/* Each prints what it found of another run, a random number, and the seconds since its own start. */
+static const struct { const char *language, *code; } spies[] = {
+	{ "lua",
+	  "local bad, me = {}, arg[1]\n"
+	  "local function see(what, found) if found then bad[#bad + 1] = what end end\n"
+	  "see('global', leak) leak = me\n"
+	  "see('table', string.leak) string.leak = me\n"
+	  "see('registry', package.loaded.leak) package.loaded.leak = me\n"
+	  "for _, p in ipairs{'/work/x', '/tmp/x', '/home/sandbox/x', '/out/x', '/in/x', '/run/code/x'} do\n"
+	  "  see(p, io.open(p)) local f = io.open(p, 'w') if f then f:write(me) f:close() end end\n"
+	  "see('environment', os.getenv('TENANT') ~= me or os.getenv('OF_' .. (me == 'A' and 'B' or 'A')))\n"
+	  "see('arguments', #arg ~= 1) see('folder', os.getenv('PWD') ~= '/work')\n"
+	  "see('input', io.read('a') ~= 'in ' .. me)\n"
+	  "print(table.concat(bad, ',') .. '|' .. math.random(0) .. '|' .. os.clock())\n" },
+	{ "js",
+	  "const bad = [], me = process.argv[2], see = (what, found) => { if (found) bad.push(what) };\n"
+	  "see('global', globalThis.leak); globalThis.leak = me;\n"
+	  "see('prototype', Object.prototype.leak); Object.defineProperty(Object.prototype, 'leak', { value: me });\n"
+	  "for (const p of ['/work/x', '/tmp/x', '/home/sandbox/x', '/out/x', '/in/x', '/run/code/x']) {\n"
+	  "  see(p, std.open(p, 'r')); const f = std.open(p, 'w'); if (f) { f.puts(me); f.close() } }\n"
+	  "see('environment', std.getenv('TENANT') !== me || std.getenv('OF_' + (me === 'A' ? 'B' : 'A')));\n"
+	  "see('arguments', process.argv.length !== 3); see('folder', process.cwd() !== '/work');\n"
+	  "see('input', std.in.readAsString() !== 'in ' + me);\n"
+	  "console.log(bad.join() + '|' + Math.random() + '|' + performance.now() / 1000);\n" },
+	{ "python",
+	  "import sys, os, builtins, random, time\n"
+	  "bad, me = [], sys.argv[1]\n"
+	  "def see(what, found):\n  if found: bad.append(what)\n"
+	  "see('builtins', hasattr(builtins, 'leak')); builtins.leak = me\n"
+	  "see('modules', 'leak' in sys.modules); sys.modules['leak'] = sys\n"
+	  "for p in ('/work/x', '/tmp/x', '/home/sandbox/x', '/out/x', '/in/x', '/run/code/x'):\n"
+	  "  see(p, os.path.exists(p))\n"
+	  "  try: open(p, 'w').write(me)\n"
+	  "  except OSError: pass\n"
+	  "see('environment', os.environ.get('TENANT') != me or 'OF_' + ('B' if me == 'A' else 'A') in os.environ)\n"
+	  "see('arguments', len(sys.argv) != 2); see('folder', os.getcwd() != '/work')\n"
+	  "see('input', sys.stdin.read() != 'in ' + me); os.chdir('/tmp')\n"
+	  "print(','.join(bad), random.random(), time.monotonic(), sep='|')\n" },
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int run(const char *language, const char *code, size_t len, bool other, sb_result **result)
+{
+	const char *const args[] = { other ? "B" : "A", NULL };
+	const char *const env[] = { other ? "TENANT=B" : "TENANT=A", other ? "OF_B=1" : "OF_A=1", NULL };
+	const sb_command command = { .size = sizeof command, .language = language, .code = code,
+		.code_len = len, .args = args, .env = env, .input_kind = SB_INPUT_BYTES,
+		.input = other ? "in B" : "in A", .input_len = 4 };
+
+	return sb_run(hot, NULL, &command, NULL, result, &world_error);
+}
+
+/* Or the next run would be a cold one: not what is tested.  Nothing but workers is there between two runs. */
+static void await_worker(void)
+{
+	double began = now();
+
+	while (!world_children("sb-wasm", NULL, 0)) {
+		if (now() - began > 60)
+			fail_msg("no worker was started");
+		usleep(1000);
+	}
+}
+
+/* The first run of a kind is cold, and starts the workers of those that follow. */
+static bool warm(const char *language, const char *code, size_t len)
+{
+	sb_result *r;
+	int rc = run(language, code, len, false, &r);
+
+	if (rc == SB_ERR_NOT_FOUND || rc == SB_ERR_BACKEND_UNAVAILABLE) {
+		print_message("%s: %s: skipped\n", language, world_error.message);
+		return false;
+	}
+	if (rc < 0)
+		fail_msg("%s: %s", language, world_error.message);
+	sb_result_free(r);
+	await_worker();
+	return true;
+}
+
+static void look(const char *language, const char *code, bool other, double *number)
+{
+	double began, seconds = 0;
+	sb_result *r;
+
+	await_worker();
+	began = now();
+	if (run(language, code, strlen(code), other, &r) < 0)
+		fail_msg("%s: %s", language, world_error.message);
+	if (sscanf(world_out(r), "|%lf|%lf", number, &seconds) != 2 || seconds > now() - began)
+		fail_msg("%s: found \"%s\" %s", language, world_out(r), world_err(r));
+	sb_result_free(r);
+}
+
+static void no_channel(void **state)
+{
+	double *numbers = calloc(runs, sizeof *numbers);
+
+	(void)state;
+	for (size_t i = 0; i < UNIT_LEN(spies); i++) {
+		end(NULL);
+		assert_int_equal(begin(NULL), 0);
+		if (!warm(spies[i].language, spies[i].code, strlen(spies[i].code)))
+			continue;
+		for (size_t n = 0; n < runs; n++) {
+			look(spies[i].language, spies[i].code, n & 1, &numbers[n]);
+			for (size_t before = 0; before < n; before++)
+				if (numbers[before] == numbers[n])
+					fail_msg("%s: runs %zu and %zu draw the same number", spies[i].language, before, n);
+		}
+	}
+	free(numbers);
+}
+
+/* Traps if its memory or its global is not as new; then says who it is. */
+#define MODULE(who)                                                                                  \
+	"\0asm\1\0\0\0\1\14\2\140\4\177\177\177\177\1\177\140\0\0"                                   \
+	"\2\43\1\26wasi_snapshot_preview1\10fd_write\0\0\3\2\1\1\5\3\1\0\1\6\6\1\177\1\101\0\13"       \
+	"\7\23\2\6memory\2\0\6_start\0\1\12\53\1\51\0\101\300\0\50\2\0\4\100\0\13\101\300\0\101\1\66\2\0" \
+	"\43\0\4\100\0\13\101\1\44\0\101\1\101\0\101\1\101\14\20\0\32\13"                               \
+	"\13\20\1\0\101\0\13\12\10\0\0\0\2\0\0\0" who "\n"
+
+static void raw_modules(void **state)
+{
+	static const char a[] = MODULE("A"), b[] = MODULE("B");
+	sb_result *r;
+
+	(void)state;
+	if (!warm("wasm", a, sizeof a - 1))
+		return;
+	for (size_t n = 0; n < runs; n++) {
+		await_worker();
+		if (run("wasm", n & 1 ? b : a, sizeof a - 1, n & 1, &r) < 0)
+			fail_msg("%s", world_error.message);
+		assert_string_equal(world_out(r), n & 1 ? "B\n" : "A\n");
+		assert_int_equal(sb_result_code(r), 0);
+		sb_result_free(r);
+	}
+}
+
+/* A worker that is killed while it waits is no failure of a run. */
+static void killed(void **state)
+{
+	static const char code[] = "print(1)";
+	sb_result *r;
+	pid_t pids[8];
+
+	(void)state;
+	if (!warm("lua", code, sizeof code - 1))
+		return;
+	for (size_t i = 0, count = world_children("sb-wasm", pids, 8); i < count && i < 8; i++) {
+		kill(pids[i], SIGKILL);
+		while (!kill(pids[i], 0))
+			usleep(1000);
+	}
+	assert_int_equal(run("lua", code, sizeof code - 1, false, &r), 0);
+	assert_string_equal(world_out(r), "1\n");
+	sb_result_free(r);
+}
+
+/* Limits are the worker's as much as a cold run's, and each ends as that does. */
+static void limits(void **state)
+{
+	static const struct { const char *code; int outcome, error; } rows[] = {
+		{ "local t = {} while true do t[#t + 1] = ('x'):rep(1 << 20) .. #t end", SB_OUTCOME_BUDGET_EXCEEDED,
+		  SB_ERR_MEMORY_LIMIT },
+		{ "while true do end", SB_OUTCOME_BUDGET_EXCEEDED, SB_ERR_CPU_LIMIT },
+		{ "os.exit(7)", SB_OUTCOME_EXITED, 0 },
+	};
+	const sb_limits few = { .size = sizeof few, .memory_bytes = 32u << 20, .cpu_ms = 2000, .wall_ms = 100000 };
+	const sb_spec spec = { .size = sizeof spec, .limits = &few };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * UNIT_LEN(rows); i++) { /* the first one is cold */
+		const char *code = rows[i % UNIT_LEN(rows)].code;
+		const sb_command command = { .size = sizeof command, .language = "lua", .code = code,
+			.code_len = strlen(code) };
+		sb_result *r;
+		int rc = sb_run(hot, &spec, &command, NULL, &r, &world_error);
+
+		if (rc == SB_ERR_NOT_FOUND || rc == SB_ERR_BACKEND_UNAVAILABLE)
+			return;
+		if (rc < 0)
+			fail_msg("%s", world_error.message);
+		if (sb_result_outcome(r) != rows[i % UNIT_LEN(rows)].outcome ||
+		    sb_result_error(r) != rows[i % UNIT_LEN(rows)].error)
+			fail_msg("row %zu: %s", i, sb_result_json(r));
+		sb_result_free(r);
+	}
+}
+
+static void descriptors(void **state)
+{
+	static const char code[] = "print(1)";
+	sb_result *r;
+	size_t before;
+
+	(void)state;
+	if (!warm("lua", code, sizeof code - 1))
+		return;
+	sb_sandbox_free(hot);
+	before = world_descriptors();
+	assert_int_equal(begin(NULL), 0);
+	for (size_t n = 0; n < runs; n++) {
+		assert_int_equal(run("lua", code, sizeof code - 1, n & 1, &r), 0);
+		sb_result_free(r);
+	}
+	sb_sandbox_free(hot);
+	hot = NULL;
+	assert_int_equal(world_descriptors(), before);
+}
+
+#define ALONE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(int argc, char **argv)
+{
+	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
+	const struct CMUnitTest tests[] = {
+		ALONE(no_channel), ALONE(raw_modules), ALONE(killed),
+		ALONE(limits), ALONE(descriptors),
+	};
+	int rc = world_begin(argc, argv);
+
+	if (getenv("LONG"))
+		runs = 1000;
+	return rc ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+}
