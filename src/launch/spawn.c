@@ -27,6 +27,8 @@
 #define CHILD_STACK 49152u
 #define OOM_PREFER 300           /* as if it had 30 % of the memory more than it has */
 #define OOM_PREFER_TEXT "300"
+#define POLICY_RESETS 0x40000000 /* SCHED_RESET_ON_FORK */
+#define POLICY_DEADLINE 6        /* SCHED_DEADLINE */
 
 enum { FD_ARGS, FD_EXIT, FD_IN, FD_OUT, FD_ERR, FD_MORE };
 
@@ -219,6 +221,22 @@ static uint64_t process_limit(const launch_box *box)
 	return limit;
 }
 
+/* A caller may run by real time's rules (chrt).  A guest that did would leave the
+ * processor to nobody, our watcher included, and the kernel lets no such thread into a v1 cpu cgroup. */
+static int leave_real_time(const launch_box *box, launch_failure *f)
+{
+	const struct sched_param none = { .sched_priority = 0 };
+	int policy = (int)syscall(SYS_sched_getscheduler, 0) & ~POLICY_RESETS;
+
+	if (!(box->plan->steps & LP_SECCOMP) && !box->cgroup.count)
+		return 0;
+	if (policy != SCHED_FIFO && policy != SCHED_RR && policy != POLICY_DEADLINE)
+		return 0;
+	if (syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none) < 0) /* musl's own is ENOSYS */
+		return launch_fail(f, errno, "limits", "cannot leave the real-time scheduling policy");
+	return 0;
+}
+
 static int set_limits(const launch_box *box, launch_failure *f)
 {
 	const lp_plan *p = box->plan;
@@ -356,8 +374,11 @@ static int prepare(child *c)
 	launch_failure *f = &c->failure;
 	launch_box *box = c->box;
 	sigset_t none;
-	int error = cgroup_join(&box->cgroup);
+	int error;
 
+	if (leave_real_time(box, f) < 0)
+		return -1;
+	error = cgroup_join(&box->cgroup);
 	if (error < 0)
 		return launch_fail(f, -error, "cgroup", "cannot join the sandbox's cgroup");
 	if (setsid() < 0 && (box->plan->steps & LP_SESSION))
