@@ -121,7 +121,7 @@ lint:
 
 # Each fuzzer for FUZZ_S seconds, or only T (clang; what was found lies in build-fuzz/NAME).
 fuzz:
-	$(Q)tools/need test
+	$(Q)tools/need fuzz
 	$(Q)FUZZ_S=$(or $(FUZZ_S),30) fuzz/run $(T)
 
 bench: all
