@@ -7,6 +7,7 @@ usage: deny.py NAME[&MASK]=ERRNO... -- COMMAND [ARGUMENT]...    only where the f
 import ctypes
 import errno
 import os
+import signal
 import struct
 import sys
 
@@ -56,6 +57,8 @@ def main(words):
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, filters, 0, 0):
         sys.exit(f"no filter: {os.strerror(ctypes.get_errno())}")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python's own, and inherited
+        signal.signal(number, signal.SIG_DFL)
     os.execvp(words[at + 1], words[at + 1:])
 
 
