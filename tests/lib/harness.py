@@ -19,7 +19,10 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 PATH = "/usr/local/bin:/usr/bin:/bin"
+if os.path.isdir("/usr/local/go/bin"):  # where Go's own archive puts it
+    PATH += ":/usr/local/go/bin"
 PLAIN_ID = 1000
+SLOW = int(os.environ.get("SANDBOX_SLOW", "1"))  # a machine so many times slower than others: an emulated one
 
 # Held while a program is copied and while one is started: a child forked in between would hold the
 # copy open for writing, and running it would fail with "text file busy".
@@ -164,7 +167,7 @@ class Stage:
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                         pass_fds=pass_fds, start_new_session=True, **user.popen_args())
         try:
-            out, err = process.communicate(stdin, timeout)
+            out, err = process.communicate(stdin, timeout * SLOW)
             code = process.returncode
         except subprocess.TimeoutExpired:
             process.kill()

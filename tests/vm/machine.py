@@ -2,8 +2,8 @@
 """A virtual machine of Debian's kernel and this machine's programs, under QEMU's own emulation.
 
 The kernel's package is downloaded by name and taken apart into the cache, never installed.  A small
-initramfs mounts this machine's root, read-only, and goes there; what is written lies on a disk of its
-own that is gone with the boot.  Nothing of the guest can change anything here.
+initramfs mounts this machine's root, read-only, lays a disk over it that is gone with the boot, and
+goes there.  Nothing of the guest can change anything here.
 """
 import hashlib
 import lzma
@@ -181,7 +181,7 @@ class Boot:
         self.faults, self.console, self.kernel, self.ended = [], [], "", False
 
     def job_files(self):
-        settings = dict({"MACHINE": self.name, "CGROUPS": "delegated", "SYSCTLS": ""}, **self.settings)
+        settings = dict({"MACHINE": self.name, "CGROUPS": "delegated", "SYSCTLS": "", "INIT": ""}, **self.settings)
         machine = "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items())
         jobs = "".join(f"job {j.user} {j.seconds} {shlex.quote(j.command)}\n" for j in self.jobs)
         return {"job/machine": (0o644, machine.encode()), "job/jobs": (0o644, jobs.encode())}

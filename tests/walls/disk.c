@@ -4,7 +4,7 @@
  * be written, and more files than permitted.
  *
  * wall disk
- * options --disk 8M --mem 400M --timeout 20s
+ * options --disk 8M --mem 400M --timeout 80s --cpu 60s
  * each
  * code-run
  * attempt work: open without disk | code fs_quota

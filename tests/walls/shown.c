@@ -9,7 +9,7 @@
  * show outside
  * attempt read: no control, it is permitted and must work
  * attempt overwrite: open without readonly+landlock | shut without readonly | shut without landlock
- * attempt truncate: open without readonly+landlock | shut without readonly | shut without landlock
+ * attempt truncate: open without readonly+landlock | shut without readonly if landlock-truncate | shut without landlock
  * attempt create: open without readonly+landlock | shut without readonly | shut without landlock
  * attempt make_directory: open without readonly+landlock | shut without readonly | shut without landlock
  * attempt make_link: open without readonly+landlock | shut without readonly | shut without landlock
