@@ -94,13 +94,15 @@ static void show_report(const sb_report *report, cli_text *text)
 
 static int doctor(const cli_options *options)
 {
+	/* each step has a bound of its own; all of them together may take a busy machine long */
+	static const sb_wait patient = { .size = sizeof patient, .timeout_ms = 60000 };
 	sb_sandbox *sandbox = NULL;
 	sb_report *report = NULL;
 	cli_text text = { 0 };
 	sb_error err;
 	int code;
 
-	if (cli_sandbox(options, &sandbox, &err) < 0 || sb_doctor(sandbox, NULL, &report, &err) < 0)
+	if (cli_sandbox(options, &sandbox, &err) < 0 || sb_doctor(sandbox, &patient, &report, &err) < 0)
 		code = cli_fail(&err, options->json, false);
 	else {
 		if (options->json)

@@ -101,6 +101,7 @@ int supervisor_read_plan(launch_box *box, launch_failure *f); /* from box->contr
 unsigned long supervisor_namespaces(uint64_t steps);          /* CLONE_NEW* */
 /* Maps, sources that need our rights, and the word that pid 1 may go on, by box->link. */
 int supervisor_prepare(launch_box *box, launch_failure *f);
+int scope_enter(launch_box *box, launch_failure *f);           /* scope.c: LP_CG_SCOPE, else nothing to do */
 int supervisor_cgroups(launch_box *box, launch_failure *f);   /* made, and handed over */
 /* Until pid 1 has ended, which the end of box->control on the other side brings about; watches the limits. */
 void supervisor_wait(launch_box *box, int pidfd);

@@ -133,7 +133,7 @@ static int limit_sockets(uint64_t bytes, uint64_t page, const group *g, launch_f
 static int limit_memory(const lp_plan *p, const group *g, launch_failure *f)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = p->memory_bytes;
-	bool v2 = p->cgroup_kind == LP_CG_V2;
+	bool v2 = p->cgroup_kind != LP_CG_V1;
 	char got[32];
 	int rc;
 
@@ -323,7 +323,7 @@ static int make_below(const lp_plan_view *v, uint32_t controllers, const group *
 static int make_one(const lp_plan_view *v, uint32_t at, launch_cgroup *cg, launch_failure *f)
 {
 	const lp_cgroup *c = &v->plan->cgroups[at];
-	group parent = { -1, launch_string(v, c->parent) };
+	group parent = { -1, v->scope ? v->scope : launch_string(v, c->parent) };
 	int rc;
 
 	parent.fd = openat(AT_FDCWD, parent.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -347,7 +347,7 @@ int cgroup_make(const lp_plan_view *v, launch_cgroup *cg, launch_failure *f)
 	uint32_t i;
 
 	cgroup_init(cg);
-	cg->kind = v->plan->cgroup_kind;
+	cg->kind = v->plan->cgroup_kind == LP_CG_SCOPE ? LP_CG_V2 : v->plan->cgroup_kind;
 	for (i = 0; i < v->plan->cgroup_count; i++) {
 		if (make_one(v, i, cg, f) < 0) {
 			cgroup_close(cg);

@@ -137,10 +137,10 @@ static int check_cgroups(const lp_plan_view *v, const char **why)
 	const lp_plan *p = v->plan;
 	uint32_t i, seen = 0;
 
-	if (p->cgroup_kind > LP_CG_V2 || p->cgroup_count > LP_MAX_CGROUPS)
+	if (p->cgroup_kind > LP_CG_SCOPE || p->cgroup_count > LP_MAX_CGROUPS)
 		return refuse(why, "the cgroup kind or count is unknown");
 	if (!p->cgroup_count != (p->cgroup_kind == LP_CG_NONE) ||
-	    (p->cgroup_kind == LP_CG_V2 && p->cgroup_count != 1))
+	    (p->cgroup_kind >= LP_CG_V2 && p->cgroup_count != 1))
 		return refuse(why, "the cgroup count does not fit the kind");
 	if (p->cgroup_count && (!single_name(v->strings + p->cgroup_name) ||
 				strlen(v->strings + p->cgroup_name) > 64))
@@ -229,6 +229,7 @@ int lp_decode_plan(const void *data, size_t len, size_t fds, lp_plan_view *view,
 	if (len != sizeof *p + p->mount_count * sizeof(lp_mount) + p->string_bytes)
 		return refuse(why, "the plan's tables do not fill the record");
 	v.plan = p;
+	v.scope = NULL;
 	v.mounts = (const lp_mount *)(p + 1);
 	v.strings = (const char *)(v.mounts + p->mount_count);
 	if (v.strings[0] || v.strings[p->string_bytes - 1])

@@ -162,6 +162,9 @@ static const char *remedy_for(const char *where, int os_errno)
 		return userns_remedy(os_errno);
 	if (is_step(where, "cgroup"))
 		return cgroup_remedy(os_errno);
+	if (is_step(where, "scope"))
+		return "name a cgroup that you may write with --cgroup, or unset DBUS_SESSION_BUS_ADDRESS and "
+		       "XDG_RUNTIME_DIR to do without one";
 	if (is_step(where, "idmap") && os_errno == EPERM)
 		return "whoever is root only in a user namespace cannot map owners: use --workspace-mode ro, "
 		       "or run it as the owner";

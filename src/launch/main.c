@@ -182,6 +182,8 @@ int launch_main(void)
 	supervisor_init(&box, LP_CONTROL_FD);
 	rc = supervisor_read_plan(&box, &failure);
 	if (!rc)
+		rc = scope_enter(&box, &failure);
+	if (!rc)
 		rc = box.plan->steps & LP_SUBREAPER ? run_subreaper(&failure) : run_box(&failure);
 	if (rc < 0)
 		wire_failed(box.control, 0, 0, &failure);

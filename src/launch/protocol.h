@@ -79,7 +79,8 @@ enum { LP_USERNS = 1 << 0,        /* user namespace, maps from outside; nested o
 #define LP_NAMESPACES                                                                              \
 	((uint64_t)(LP_USERNS | LP_PIDNS | LP_MOUNTNS | LP_IPCNS | LP_UTSNS | LP_CGROUPNS | LP_NETNS))
 
-enum { LP_CG_NONE = 0, LP_CG_V1, LP_CG_V2 };
+enum { LP_CG_NONE = 0, LP_CG_V1, LP_CG_V2,
+       LP_CG_SCOPE };             /* version 2, in a scope that sb-launch asks the user's systemd for */
 /* v1: what TCP and UDP may buffer beside a memory limit. */
 #define LP_SOCKET_BYTES(bytes) ((bytes) / 4 < (64u << 20) ? (bytes) / 4 : (64u << 20))
 /* What a CPU budget may be exceeded by before the kernel stops the group for the rest of a second: so much that
@@ -88,7 +89,8 @@ enum { LP_CG_NONE = 0, LP_CG_V1, LP_CG_V2 };
 enum { LP_CTL_MEMORY = 1, LP_CTL_PIDS = 2, LP_CTL_CPU = 4, LP_CTL_CPUACCT = 8 }; /* bits */
 
 typedef struct lp_cgroup {        /* a directory to make, limit, and remove at the end */
-	uint32_t parent;              /* string: absolute path of the parent, "" is invalid */
+	uint32_t parent;              /* string: absolute path of the parent, "" is invalid; LP_CG_SCOPE: of
+	                                 the socket of the bus */
 	uint32_t controllers;         /* LP_CTL_* that this hierarchy carries; v2: all wanted */
 } lp_cgroup;
 
@@ -231,6 +233,7 @@ typedef struct lp_plan_view {
 	const lp_plan *plan;
 	const lp_mount *mounts;
 	const char *strings;
+	const char *scope;            /* LP_CG_SCOPE, once there is one: the parent; else NULL */
 } lp_plan_view;
 /* Kind, version and length of any record; fds = descriptors that came with it. */
 int lp_decode_head(const void *data, size_t len, const lp_head **head, const char **why);

@@ -175,11 +175,12 @@ static void fail_here(host_self *s, int os_errno, const char *where, const char 
 	launch_fail(&s->failure, os_errno, where, "%s", what);
 }
 
-/* The keeper watches what no cgroup limits; the CPU time of a cgroup is watched by an sb-launch. */
+/* The keeper watches what no cgroup limits; the CPU time of a cgroup is watched by an sb-launch.  A scope is
+ * entered before there is a pid 1. */
 static bool self_fits(uint64_t steps, uint32_t cgroup_kind)
 {
 	return (steps & LP_PIDNS) && !(steps & LP_SUBREAPER) &&
-	       (!(steps & LP_SAMPLE) || cgroup_kind == LP_CG_NONE);
+	       (!(steps & LP_SAMPLE) || cgroup_kind == LP_CG_NONE) && cgroup_kind != LP_CG_SCOPE;
 }
 
 static int self_begin(lh_box *b, uint64_t steps, sb_error *err)
@@ -235,7 +236,7 @@ static void view_plan(host_self *s, const lh_plan *plan)
 	s->plan = plan->fixed;
 	s->plan.mount_count = plan->mount_count;
 	s->plan.string_bytes = plan->string_bytes;
-	s->box.view = (lp_plan_view){ &s->plan, plan->mounts, plan->strings };
+	s->box.view = (lp_plan_view){ &s->plan, plan->mounts, plan->strings, NULL };
 	s->box.plan = &s->plan;
 	memcpy(s->box.fds, plan->fds, plan->fd_count * sizeof *plan->fds); /* borrowed: none of them counts */
 }

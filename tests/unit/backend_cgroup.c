@@ -5,6 +5,9 @@
 #include "../../src/backend/linux/facts.h"
 #include "host_tree.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 static const char v1_mounts[] =
 	"31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
 	"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n"
@@ -231,10 +234,85 @@ static void limits_above_are_found(void **state)
 	host_tree_close(&t);
 }
 
+static void a_socket(const host_tree *t, const char *name)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	host_make(t, name);
+	snprintf(at.sun_path, sizeof at.sun_path, "%s/%s", t->dir, name);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	close(fd);
+}
+
+/* Whoever is logged in: his session's cgroup is root's, and his systemd has one beside it. */
+static void the_users_systemd(void **state)
+{
+	static const struct {
+		const char *address, *runtime, *found;
+	} rows[] = {
+		{ NULL, "/run/user/7", "/run/user/7/bus" },
+		{ "", "/run/user/7", "/run/user/7/bus" },
+		{ "unix:path=/run/other", NULL, "/run/other" },
+		{ "unix:path=/run/other,guid=01234567", "/run/user/7", "/run/other" },
+		{ "unix:path=/run/other;unix:abstract=x", NULL, "/run/other" },
+		{ NULL, NULL, NULL },
+		{ NULL, "", NULL },
+		{ NULL, "run/user/7", NULL },
+		{ NULL, "/run/user/8", NULL },             /* no such socket */
+		{ NULL, "/run/file", NULL },
+		{ "unix:abstract=/run/other", "/run/user/7", NULL },
+		{ "tcp:host=localhost,port=1", "/run/user/7", NULL },
+		{ "unix:path=", "/run/user/7", NULL },
+		{ "unix:path=/run/oth%65r", NULL, NULL },
+		{ "unix:path=/run/../run/other", NULL, NULL },
+	};
+	char dir[80], name[128], longest[300] = "/run/";
+	cgroup_place place;
+	host_tree t;
+	size_t i;
+
+	(void)state;
+	machine(&t, v2_mounts, "0::/user.slice/session-1.scope\n");
+	snprintf(dir, sizeof dir, "/user.slice/user-%u.slice/user@%u.service", getuid(), getuid());
+	snprintf(name, sizeof name, "sys/fs/cgroup%s/cgroup.controllers", dir);
+	host_write(&t, name, "cpu memory pids\n");
+	a_socket(&t, "run/user/7/bus");
+	a_socket(&t, "run/other");
+	host_write(&t, "run/file/bus", "");
+	for (i = 0; i < UNIT_LEN(rows); i++) {
+		memset(&place, 0, sizeof place);
+		cgroup_find_scope(t.dir, getuid(), rows[i].address, rows[i].runtime, &place);
+		unit_row(i, (place.kind == LP_CG_SCOPE) == !!rows[i].found);
+		unit_row(i, !rows[i].found || !strcmp(place.bus, rows[i].found));
+	}
+	memset(longest + 5, 'x', sizeof longest - 6);
+	memset(&place, 0, sizeof place);
+	cgroup_find_scope(t.dir, getuid(), NULL, longest, &place);
+	assert_int_equal(place.kind, LP_CG_NONE);
+
+	cgroup_find_scope(t.dir, getuid(), NULL, "/run/user/7", &place);
+	assert_string_equal(place.at[0].path + strlen("/sys/fs/cgroup"), dir);
+	assert_int_equal(place.controllers, LP_CTL_MEMORY | LP_CTL_PIDS | LP_CTL_CPU | LP_CTL_CPUACCT);
+	/* somebody else's bus, and a systemd that may not divide what it has */
+	memset(&place, 0, sizeof place);
+	cgroup_find_scope(t.dir, getuid() + 1, NULL, "/run/user/7", &place);
+	assert_int_equal(place.kind, LP_CG_NONE);
+	host_write(&t, name, "memory\n");
+	cgroup_find_scope(t.dir, getuid(), NULL, "/run/user/7", &place);
+	assert_int_equal(place.kind, LP_CG_NONE);
+	host_write(&t, name, "cpu memory pids\n");
+	host_write(&t, "proc/self/mountinfo", v1_mounts);
+	cgroup_find_scope(t.dir, getuid(), NULL, "/run/user/7", &place);
+	assert_int_equal(place.kind, LP_CG_NONE);
+	host_tree_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits_above_are_found),
+		cmocka_unit_test(the_users_systemd),
 		cmocka_unit_test(version_1_lies_below_our_own),
 		cmocka_unit_test(a_mount_may_show_a_part),
 		cmocka_unit_test(version_2_own_group_hands_down),

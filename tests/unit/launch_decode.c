@@ -165,9 +165,10 @@ static void spoiled_scalars(void **state)
 static void spoiled_cgroups(void **state)
 {
 	(void)state;
-	SPOIL(r.p.cgroup_kind = 3, "kind");
+	SPOIL(r.p.cgroup_kind = 4, "kind");
 	SPOIL(r.p.cgroup_kind = LP_CG_NONE, "fit the kind");
 	SPOIL(r.p.cgroup_kind = LP_CG_V2, "fit the kind");
+	SPOIL(r.p.cgroup_kind = LP_CG_SCOPE, "fit the kind");
 	SPOIL(r.p.cgroup_count = 0, "fit the kind");
 	SPOIL(r.p.cgroup_count = LP_MAX_CGROUPS + 1, "count");
 	SPOIL(r.p.cgroup_name = 0, "not a name");

@@ -87,7 +87,7 @@ int linux_fill_plan(const sb_box_request *request, const linux_design *d, lh_pla
 										   "sandbox");
 	plan->fixed.cgroup_kind = d->cgroup.kind;
 	for (i = 0; i < d->cgroup.count; i++)
-		lh_plan_cgroup(plan, d->cgroup.at[i].path, d->cgroup.at[i].controllers);
+		lh_plan_cgroup(plan, cgroup_parent_of(&d->cgroup, i), d->cgroup.at[i].controllers);
 	add_rows(d, plan);
 	return lh_plan_check(plan, err);
 }
@@ -104,7 +104,7 @@ static int note_cgroups(const lh_plan *plan, sb_box *box, sb_error *err)
 	const lp_plan *p = &plan->fixed;
 	uint32_t i;
 
-	for (i = 0; i < p->cgroup_count; i++)
+	for (i = 0; p->cgroup_kind != LP_CG_SCOPE && i < p->cgroup_count; i++) /* that is systemd's to remove */
 		if (strv_add_fmt(&box->cgroups, "%s/%s", plan->strings + p->cgroups[i].parent,
 				 plan->strings + p->cgroup_name))
 			return error_no_memory(err, "create");

@@ -6,6 +6,7 @@
  * the root one, or one that holds no process), else the parent, beside our own: one that was
  * delegated to us, or, for root, where our own carries no limit that a sibling would escape.
  * Version 1, root only: below our own cgroup of each controller, each a hierarchy of its own.
+ * A plain user who has none of these has a systemd of his own perhaps, which makes one when asked.
  * Nothing of the kind: no cgroup, and the watcher over /proc takes its place.
  */
 #include "facts.h"
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #define TEXT_MAX 65536
+#define CGROUP_DIR "/sys/fs/cgroup"
 enum { NEEDED = LP_CTL_MEMORY | LP_CTL_PIDS };
 
 typedef struct controller {
@@ -299,6 +301,83 @@ found:
 	}
 }
 
+/* ---- The user's systemd ----------------------------------------------------------------------- */
+
+/* "unix:path=PATH" with or without more behind it, or RUNTIME/bus, which is where it is without. */
+static bool bus_path(const char *address, const char *runtime, char *out, size_t cap)
+{
+	static const char kind[] = "unix:path=";
+	size_t len;
+	int n;
+
+	if (address && *address) {
+		if (strncmp(address, kind, sizeof kind - 1) != 0)
+			return false;
+		address += sizeof kind - 1;
+		len = strcspn(address, ",;");
+		if (len >= cap || memchr(address, '%', len)) /* what stands for another byte: nobody's path has that */
+			return false;
+		memcpy(out, address, len);
+		out[len] = 0;
+		return path_is_clean_absolute(out);
+	}
+	n = runtime ? snprintf(out, cap, "%s/bus", runtime) : -1;
+	return n > 0 && (size_t)n < cap && path_is_clean_absolute(out);
+}
+
+static bool owned_by(const char *root, const char *path, uid_t uid, mode_t type)
+{
+	char full[PATH_MAX];
+	struct stat st;
+
+	return facts_path(full, root, path) && !stat(full, &st) && st.st_uid == uid &&
+	       (st.st_mode & S_IFMT) == type;
+}
+
+static bool version2_mount(const char *root, mount_line *line)
+{
+	const char *at;
+	bool found = false;
+	buf mounts;
+
+	buf_init(&mounts, 1 << 20);
+	if (read_text(root, "/proc/self/mountinfo", &mounts))
+		for (at = mounts.data; !found && mount_next(&at, line);)
+			found = line->version2;
+	buf_release(&mounts);
+	return found;
+}
+
+void cgroup_find_scope(const char *root, uid_t uid, const char *address, const char *runtime,
+		       cgroup_place *place)
+{
+	char bus[sizeof place->bus], dir[sizeof place->at[0].path], file[PATH_MAX];
+	mount_line mount;
+	uint32_t bits = 0;
+	buf text;
+	int n;
+
+	/* sb-launch looks for itself at the usual place */
+	if (!bus_path(address, runtime, bus, sizeof bus) || !owned_by(root, bus, uid, S_IFSOCK) ||
+	    !version2_mount(root, &mount) || strcmp(mount.point, CGROUP_DIR) || strcmp(mount.root, "/"))
+		return;
+	n = snprintf(dir, sizeof dir, CGROUP_DIR "/user.slice/user-%u.slice/user@%u.service", (unsigned)uid,
+		     (unsigned)uid);
+	if (n <= 0 || (size_t)n >= sizeof dir || !owned_by(root, dir, uid, S_IFDIR))
+		return;
+	buf_init(&text, TEXT_MAX);
+	if (facts_path(file, dir, "/cgroup.controllers") && read_text(root, file, &text))
+		bits = controllers_of(text.data, text.len);
+	buf_release(&text);
+	if ((bits & NEEDED) != NEEDED)
+		return;
+	place->kind = LP_CG_SCOPE;
+	place->count = 1;
+	place->controllers = place->at[0].controllers = bits | LP_CTL_CPUACCT;
+	memcpy(place->at[0].path, dir, (size_t)n + 1);
+	memcpy(place->bus, bus, sizeof bus);
+}
+
 /* ---- Version 1 ------------------------------------------------------------------------------- */
 
 static void take_v1(const char *root, const char *dir, uint32_t bits, cgroup_place *place)
@@ -338,7 +417,6 @@ static void find_v1(const char *root, const char *mounts, const char *own, cgrou
 #define FIRST_CGROUP_NAMESPACE 0xEFFFFFFBu /* the kernel's constant inode of the machine's own */
 #define MAGIC_CGROUP 0x27e0ebu
 #define MAGIC_CGROUP2 0x63677270u
-#define CGROUP_DIR "/sys/fs/cgroup"
 
 /* A hierarchy, shown from its root on (the root directory's inode is 1; no part of it has that). */
 static bool whole_hierarchy(const char *point, unsigned long magic)

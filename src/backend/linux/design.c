@@ -178,6 +178,7 @@ static void decide_cgroup(const cgroup_place *found, const sb_limits *limits, li
 	if (design_limited(limits->cpu_ms)) /* counted, and lent second by second */
 		wanted |= LP_CTL_CPUACCT | LP_CTL_CPU;
 	d->cgroup = (cgroup_place){ .kind = found->kind };
+	memcpy(d->cgroup.bus, found->bus, sizeof found->bus);
 	for (i = 0; i < found->count; i++) {
 		uint32_t bits = found->at[i].controllers & wanted;
 
@@ -318,7 +319,7 @@ static int check_size(const sb_box_request *request, const linux_design *d, sb_e
 	if (options && options->hostname)
 		strings += strlen(options->hostname);
 	for (i = 0; i < d->cgroup.count; i++)
-		strings += strlen(d->cgroup.at[i].path) + 1;
+		strings += strlen(cgroup_parent_of(&d->cgroup, i)) + 1;
 	for (i = 0; i < d->table.len; i++) {
 		const mount_row *row = &d->table.at[i];
 

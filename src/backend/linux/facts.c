@@ -344,4 +344,7 @@ void linux_facts_read(const char *root, linux_facts *facts)
 	read_merged(root, facts);
 	read_etc(root, facts);
 	cgroup_find(root, facts->root_caller, &facts->cgroup);
+	if (facts->cgroup.kind == LP_CG_NONE && facts->uid && !*root)
+		cgroup_find_scope(root, facts->uid, getenv("DBUS_SESSION_BUS_ADDRESS"),
+				  getenv("XDG_RUNTIME_DIR"), &facts->cgroup);
 }

@@ -25,6 +25,8 @@ typedef struct cgroup_place {
 	uint32_t kind;                /* LP_CG_* */
 	uint32_t count;
 	uint32_t controllers;         /* LP_CTL_*, all of them */
+	char bus[108];                /* LP_CG_SCOPE: the socket over which the user's systemd is asked; the
+	                                 directory is systemd's own, which the scope will lie in */
 	struct {
 		char path[512];       /* absolute: where our directories are made */
 		uint32_t controllers;
@@ -94,11 +96,21 @@ static inline bool linux_unmapped(const linux_facts *facts)
 /* ---- cgroup_find.c ------------------------------------------------------------------------- */
 /* The best rung below or beside our own cgroup; kind LP_CG_NONE if there is none. */
 void cgroup_find(const char *root, bool root_caller, cgroup_place *place);
+/* What the user's own systemd can be asked for, over the bus that these two name (DBUS_SESSION_BUS_ADDRESS
+ * and XDG_RUNTIME_DIR; NULL = unset); kind stays LP_CG_NONE if there is none, or none that it may divide. */
+void cgroup_find_scope(const char *root, uid_t uid, const char *address, const char *runtime,
+		       cgroup_place *place);
 /* A parent that was named: refused (BACKEND_UNAVAILABLE, NOT_FOUND) if it cannot serve. */
 int cgroup_find_parent(const char *root, const char *parent, cgroup_place *place, sb_error *err);
 
 /* The least number in `file` of a cgroup's directory and of those above it; SB_UNLIMITED = there is none. */
 uint64_t cgroup_above(const char *root, const char *dir, const char *file);
+
+/* What a plan says as the parent of directory i. */
+static inline const char *cgroup_parent_of(const cgroup_place *place, size_t i)
+{
+	return place->kind == LP_CG_SCOPE ? place->bus : place->at[i].path;
+}
 
 /* ---- ids.c ----------------------------------------------------------------------------------- */
 /* The part of a map (text of /proc/self/uid_map) that guests may have: the default range if it is

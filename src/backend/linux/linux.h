@@ -30,6 +30,7 @@
 struct sb_state {
 	pthread_mutex_t facts_lock;
 	linux_facts facts;            /* linux_facts_once() */
+	sb_error no_scope;            /* why the user's systemd made none, if it was asked */
 	char *helper;                 /* path of sb-launch; NULL: only plans can be made */
 	sb_error helper_missing;      /* why */
 	pthread_mutex_t lock;         /* over what follows */
@@ -114,6 +115,8 @@ bool trial_idmap_now(sb_state *state, const char *path, int fd); /* always by do
 /* Can a user namespace be made, and anything be mounted in it?  Tried only where something may forbid it:
  * a filter around us, or AppArmor.  What fails for another reason counts as a yes: the run tells. */
 bool trial_userns(sb_state *state);
+/* Does the user's systemd make a scope?  One is made, and is gone again. */
+bool trial_scope(sb_state *state);
 
 /* ---- begin.c ----------------------------------------------------------------------------------- */
 void linux_begin(sb_state *state, const char *id, const sb_network *network); /* of the table */

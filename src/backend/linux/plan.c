@@ -324,7 +324,7 @@ static void memory_caveat(const writer *w, uint64_t limit, char *out, size_t cap
 		snprintf(out, cap, "no cgroup to be had: a burst between two looks gets through; memory files, "
 			 "shared memory that nobody has mapped, pipes and socket buffers are not seen (each "
 			 "file is bounded by RLIMIT_FSIZE)");
-	else if (w->d->cgroup.kind == LP_CG_V2)
+	else if (w->d->cgroup.kind != LP_CG_V1)
 		snprintf(out, cap, "tmpfs, page cache and socket buffers count in it%s", netlink);
 	else
 		snprintf(out, cap, "tmpfs and page cache count in it; buffers of TCP and UDP apart, up to %s%s",
@@ -334,7 +334,7 @@ static void memory_caveat(const writer *w, uint64_t limit, char *out, size_t cap
 static void memory(writer *w)
 {
 	const sb_limits *limits = w->request->limits;
-	bool v2 = w->d->cgroup.kind == LP_CG_V2;
+	bool v2 = w->d->cgroup.kind != LP_CG_V1;
 	char text[32], caveat[240];
 	line l = { .wall = SB_WALL_MEMORY, .level = cgroup_level(w), .subject = text, .caveat = caveat,
 		.mechanism = v2 ? "cgroup2 memory.max" : "cgroup1 memory.limit_in_bytes",
@@ -369,7 +369,7 @@ static void cpu_budget(writer *w, uint64_t cpu_ms)
 
 	clock_text(cpu_ms, text);
 	put(w, &(line){ .wall = SB_WALL_CPU, .level = level, .subject = text,
-			.mechanism = mechanisms[!counted ? 0 : w->d->cgroup.kind == LP_CG_V2 ? 2 : 1][lent],
+			.mechanism = mechanisms[!counted ? 0 : w->d->cgroup.kind == LP_CG_V1 ? 1 : 2][lent],
 			.caveat = lent ? "the kernel gives no more than that and 10 ms, a watcher then kills; if it "
 					 "is late, the same once more in each further second" :
 				  counted ? "killed at the first look after the limit" :
@@ -395,8 +395,8 @@ static void cpu(writer *w)
 			 (unsigned long long)limits->cpu_millicores);
 		put(w, &(line){ .wall = SB_WALL_CPU, .level = rate ? SB_LEVEL_HARD : SB_LEVEL_NONE,
 				.subject = text,
-				.mechanism = !rate ? "none" : w->d->cgroup.kind == LP_CG_V2 ?
-					     "cgroup2 cpu.max" : "cgroup1 cpu.cfs_quota_us",
+				.mechanism = !rate ? "none" : w->d->cgroup.kind == LP_CG_V1 ?
+					     "cgroup1 cpu.cfs_quota_us" : "cgroup2 cpu.max",
 				.caveat = rate ? "" : "a rate needs a cgroup, and none is to be had here" });
 	}
 }
@@ -431,8 +431,8 @@ static void pids(writer *w)
 				.test = "tests/walls/pids.c" });
 	else
 		put(w, &(line){ .wall = SB_WALL_PIDS, .level = cgroup_level(w), .subject = text,
-				.mechanism = w->d->cgroup.kind == LP_CG_V2 ? "cgroup2 pids.max" :
-									     "cgroup1 pids.max",
+				.mechanism = w->d->cgroup.kind == LP_CG_V1 ? "cgroup1 pids.max" :
+									     "cgroup2 pids.max",
 				.caveat = "threads count", .test = "tests/walls/pids.c" });
 }
 
@@ -447,8 +447,8 @@ static void limits_above(writer *w)
 
 	for (i = 0; i < place->count; i++) {
 		if (place->at[i].controllers & LP_CTL_MEMORY)
-			memory = cgroup_above("", place->at[i].path, place->kind == LP_CG_V2 ? "memory.max" :
-					      "memory.limit_in_bytes");
+			memory = cgroup_above("", place->at[i].path, place->kind == LP_CG_V1 ?
+					      "memory.limit_in_bytes" : "memory.max");
 		if (place->at[i].controllers & LP_CTL_PIDS)
 			processes = cgroup_above("", place->at[i].path, "pids.max");
 	}
@@ -502,7 +502,7 @@ static void disk(writer *w)
 static void time_line(writer *w, const char *text)
 {
 	/* cgroup.kill: since Linux 5.14 */
-	bool all = w->d->cgroup.kind == LP_CG_V2 && cgroup_level(w) == SB_LEVEL_HARD &&
+	bool all = w->d->cgroup.kind >= LP_CG_V2 && cgroup_level(w) == SB_LEVEL_HARD &&
 		   (w->d->wish.facts->kernel[0] > 5 ||
 		    (w->d->wish.facts->kernel[0] == 5 && w->d->wish.facts->kernel[1] >= 14));
 

@@ -247,9 +247,11 @@ static void check_cgroup(doctor *doc)
 	bool ok;
 
 	if (place->kind == LP_CG_NONE) {
-		told(doc, "cgroup", false, "none that may be written: memory, CPU and processes are watched "
-		     "over /proc", "start it under `systemd-run --user --scope -p Delegate=yes`, or name a "
-		     "delegated one with --cgroup");
+		snprintf(text, sizeof text, "none that may be written: memory, CPU and processes are watched over "
+			 "/proc%s%.300s", doc->state->no_scope.message[0] ? "; " : "",
+			 doc->state->no_scope.message);
+		told(doc, "cgroup", false, text, "start it under `systemd-run --user --scope -p Delegate=yes`, "
+		     "or name a delegated one with --cgroup");
 		return;
 	}
 	if (!doc->userns && !linux_in_place(&doc->state->facts))
@@ -259,15 +261,15 @@ static void check_cgroup(doctor *doc)
 		linux_cgroup_name(plan);
 		plan->fixed.cgroup_kind = place->kind;
 		for (i = 0; i < place->count; i++)
-			lh_plan_cgroup(plan, place->at[i].path, place->at[i].controllers);
+			lh_plan_cgroup(plan, cgroup_parent_of(place, i), place->at[i].controllers);
 		plan->fixed.memory_bytes = 64 << 20;
 		plan->fixed.pids = 64;
 	}
 	ok = try_plan(doc, plan, NULL, &err);
 	for (i = 0; i + 1 < place->count && !(place->at[i].controllers & LP_CTL_MEMORY); i++)
 		;
-	snprintf(text, sizeof text, "version %d below \"%.400s\":%s%s%s",
-		 place->kind == LP_CG_V2 ? 2 : 1, place->at[i].path,
+	snprintf(text, sizeof text, "version %d%s below \"%.400s\":%s%s%s", place->kind == LP_CG_V1 ? 1 : 2,
+		 place->kind == LP_CG_SCOPE ? ", a scope that your systemd makes" : "", place->at[i].path,
 		 place->controllers & LP_CTL_MEMORY ? " memory" : "",
 		 place->controllers & LP_CTL_PIDS ? " pids" : "",
 		 place->controllers & LP_CTL_CPU ? " cpu" : "");
@@ -350,6 +352,8 @@ void linux_facts_once(sb_state *state)
 		linux_facts_read("", &state->facts);
 		if (!state->facts.no_userns)
 			state->facts.no_userns = !trial_userns(state);
+		if (state->facts.cgroup.kind == LP_CG_SCOPE && !trial_scope(state))
+			state->facts.cgroup = (cgroup_place){ .kind = LP_CG_NONE };
 	}
 	state->facts_known = true;
 	pthread_mutex_unlock(&state->facts_lock);
@@ -404,7 +408,7 @@ int linux_sweep(sb_state *state, const sb_call *call, uint64_t *removed, sb_erro
 
 	linux_facts_once(state);
 
-	for (i = 0; !rc && i < place->count; i++) {
+	for (i = 0; !rc && place->kind != LP_CG_SCOPE && i < place->count; i++) {
 		*removed += cgroup_sweep(place->at[i].path);
 		rc = sb_call_check(call, err);
 	}

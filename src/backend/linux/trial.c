@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * trial.c - what only doing tells: can this file system be mounted with mapped ids?  Can there be user
- * namespaces at all?
+ * namespaces at all?  Does the user's systemd do what it is asked for?
  *
  * An sb-launch with the smallest plan that has such a mount in it: READY or FAILED is the answer,
  * about 2 ms later.  Asked once for each type of file system, and never for the common ones.
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define TRIAL_MS 5000u
+#define SCOPE_MS 12000u        /* sb-launch gives up before it */
 
 static bool recall(sb_state *state, uint64_t type, bool *works)
 {
@@ -42,10 +43,10 @@ static void remember(sb_state *state, uint64_t type, bool works)
 	pthread_mutex_unlock(&state->lock);
 }
 
-static bool try_plan(sb_state *state, const lh_plan *plan, sb_error *err)
+static bool try_plan(sb_state *state, const lh_plan *plan, unsigned ms, sb_error *err)
 {
 	const sb_call call = { .size = sizeof call, .cancel_fd = -1,
-		.deadline_ns = clock_deadline_ns(clock_now_ns(), TRIAL_MS) };
+		.deadline_ns = clock_deadline_ns(clock_now_ns(), ms) };
 	sb_box *box = launched_box_new(NULL);
 	bool works = box && !lh_start(state->helper, plan, &box->launch, err) &&
 		     !launched_box_wait_ready(box, &call, err);
@@ -66,7 +67,7 @@ bool trial_idmap_now(sb_state *state, const char *path, int fd)
 	plan->fixed.uid_outside = plan->fixed.gid_outside = facts->uid_first;
 	plan->fixed.uid_inside = plan->fixed.gid_inside = 1000;
 	lh_plan_mount_fd(plan, LP_M_BIND, fd, path, "/w", LP_F_IDMAP | LP_F_NODEV, 0);
-	works = !plan->failed && try_plan(state, plan, NULL);
+	works = !plan->failed && try_plan(state, plan, TRIAL_MS, NULL);
 	lh_plan_free(plan);
 	return works;
 }
@@ -128,7 +129,32 @@ bool trial_userns(sb_state *state)
 	plan->fixed.gid_outside = plan->fixed.gid_outer = plan->fixed.gid_inside = facts->gid;
 	/* What is forbidden stays so: one refusal alone is no reason to go without these walls. */
 	for (i = 0, works = false; i < 2 && !works; i++)
-		works = try_plan(state, plan, &err) || !is_forbidden(&err, apparmor);
+		works = try_plan(state, plan, TRIAL_MS, &err) || !is_forbidden(&err, apparmor);
 	lh_plan_free(plan);
+	return works;
+}
+
+/* ---- A scope ------------------------------------------------------------------------------------------- */
+
+bool trial_scope(sb_state *state)
+{
+	const cgroup_place *place = &state->facts.cgroup;
+	lh_plan *plan = state->helper ? lh_plan_new() : NULL;
+	char *remedy;
+	bool works;
+
+	if (!plan)
+		return !state->helper; /* explain without sb-launch: create() tells */
+	plan->fixed.steps = LP_SUBREAPER;
+	plan->fixed.cgroup_kind = place->kind;
+	linux_cgroup_name(plan);
+	lh_plan_cgroup(plan, cgroup_parent_of(place, 0), place->at[0].controllers);
+	plan->fixed.memory_bytes = 64 << 20;
+	plan->fixed.pids = 64;
+	works = !plan->failed && try_plan(state, plan, SCOPE_MS, &state->no_scope);
+	lh_plan_free(plan);
+	remedy = works ? NULL : strstr(state->no_scope.message, "; "); /* doctor has another */
+	if (remedy)
+		*remedy = 0;
 	return works;
 }
