@@ -134,16 +134,22 @@ static int stamp_line(const manifest_file *file, const struct stat *st, char out
 			(long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
 }
 
-static bool is_stamped(const packdir *dir, const manifest_file *file, const struct stat *st)
+static bool has_line(const buf *stamp, const manifest_file *file, const struct stat *st)
 {
 	char want[STAMP_LINE];
+
+	stamp_line(file, st, want);
+	const char *at = stamp->data ? strstr(stamp->data, want) : NULL;
+	return at && (at == stamp->data || at[-1] == '\n');
+}
+
+static bool is_stamped(const packdir *dir, const manifest_file *file, const struct stat *st)
+{
 	buf text;
 
 	buf_init(&text, STAMP_MAX_BYTES + 1);
 	int code = read_text(dir, "stamp", STAMP_MAX_BYTES, st->st_uid, &text);
-	stamp_line(file, st, want);
-	const char *at = code == 0 && text.data ? strstr(text.data, want) : NULL;
-	bool known = at && (at == text.data || at[-1] == '\n');
+	bool known = code == 0 && has_line(&text, file, st);
 	buf_release(&text);
 	return known;
 }
@@ -233,6 +239,33 @@ int packdir_verify(const packdir *dir, sb_error *err)
 		leave_stamp(dir, &stamp);
 	buf_release(&stamp);
 	return code;
+}
+
+/* One by one is a look at the stamp for each; here it is read once. */
+static bool all_stamped(const packdir *dir)
+{
+	bool known = true;
+	struct stat st;
+	buf stamp;
+
+	buf_init(&stamp, STAMP_MAX_BYTES + 1);
+	if (fstatat(dir->fd, dir->of.module.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    read_text(dir, "stamp", STAMP_MAX_BYTES, st.st_uid, &stamp) < 0)
+		known = false;
+	for (size_t i = 0; known && i <= dir->of.file_count; i++) {
+		const manifest_file *file = i ? &dir->of.files[i - 1] : &dir->of.module;
+
+		known = fstatat(dir->fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+			!(st.st_mode & (S_IWGRP | S_IWOTH)) && (uint64_t)st.st_size == file->bytes &&
+			has_line(&stamp, file, &st);
+	}
+	buf_release(&stamp);
+	return known;
+}
+
+int packdir_check(const packdir *dir, sb_error *err)
+{
+	return all_stamped(dir) ? 0 : packdir_verify(dir, err);
 }
 
 uint64_t packdir_bytes(const packdir *dir)

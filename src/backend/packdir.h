@@ -30,6 +30,9 @@ void packdir_close(packdir *dir);
 /* Opens a file that the manifest names, for reading, at its beginning: a descriptor, or an error:
  * CHECKSUM if it is not what was pinned.  `always`: hashed in any case. */
 int packdir_file(const packdir *dir, const manifest_file *file, bool always, sb_error *err);
+/* Module and data, before they are used: what the stamp knows is not hashed again; where it does not know all
+ * of them, all are, and a new one is left. */
+int packdir_check(const packdir *dir, sb_error *err);
 /* Hashes all files, and leaves a stamp for the next time where the folder can be written. */
 int packdir_verify(const packdir *dir, sb_error *err);
 /* Of all files that it names. */

@@ -166,6 +166,52 @@ static void stamps_what_it_hashed(void **state)
 	assert_int_equal(open_module(false, &err), SB_ERR_CHECKSUM);
 }
 
+static int check_all(sb_error *err)
+{
+	packdir dir;
+
+	assert_int_equal(packdir_open(&dir, top, "lua", err), 0);
+	int code = packdir_check(&dir, err);
+	packdir_close(&dir);
+	return code;
+}
+
+static uint64_t stamp_inode(void)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/wasm/lua/stamp", top);
+	return stat(path, &st) < 0 ? 0 : (uint64_t)st.st_ino;
+}
+
+/* Data as well as the module; and a stamp of other files is renewed, once. */
+static void checks_all_that_is_used(void **state)
+{
+	sb_error err;
+
+	(void)state;
+	assert_int_equal(check_all(&err), 0);
+	uint64_t first = stamp_inode();
+
+	assert_true(first != 0);
+	assert_int_equal(check_all(&err), 0);
+	assert_int_equal(stamp_inode(), first);
+	put("wasm/lua/data", "datA");
+	assert_int_equal(check_all(&err), SB_ERR_CHECKSUM);
+	assert_non_null(strstr(err.message, "/data\" is not what the manifest pins"));
+	assert_non_null(strstr(err.message, "packs build lua"));
+	put("wasm/lua/data", "data");
+	put("wasm/lua/module.cwasm", "modulE");
+	assert_int_equal(check_all(&err), SB_ERR_CHECKSUM);
+	put("wasm/lua/module.cwasm", "module");
+	assert_int_equal(check_all(&err), 0);
+	uint64_t renewed = stamp_inode();
+
+	assert_int_equal(check_all(&err), 0);
+	assert_int_equal(stamp_inode(), renewed);
+}
+
 static int make_top(void **state)
 {
 	char path[PATH_MAX];
@@ -204,6 +250,7 @@ int main(void)
 		cmocka_unit_test_setup(tells_what_is_wrong, fill),
 		cmocka_unit_test_setup(finds_changed_bytes, fill),
 		cmocka_unit_test_setup(stamps_what_it_hashed, fill),
+		cmocka_unit_test_setup(checks_all_that_is_used, fill),
 	};
 
 	return cmocka_run_group_tests(tests, make_top, drop_top);

@@ -134,7 +134,7 @@ int box_launch(sb_state *state, const char *id, const char *program, const char 
 
 int box_find_pack(const sb_state *state, const char *name, packdir *dir, sb_error *err)
 {
-	int fd, rc;
+	int rc;
 
 	*dir = (packdir){ .fd = -1 };
 	if (!name)
@@ -142,12 +142,7 @@ int box_find_pack(const sb_state *state, const char *name, packdir *dir, sb_erro
 	rc = packdir_open(dir, state->dir, name, err);
 	if (rc)
 		return rc;
-	if (faccessat(dir->fd, "stamp", F_OK, 0) < 0)
-		rc = packdir_verify(dir, err);
-	fd = rc ? -1 : packdir_file(dir, &dir->of.module, false, err);
-	if (!rc && fd < 0)
-		rc = fd;
-	fd_close(&fd);
+	rc = packdir_check(dir, err);
 	if (rc)
 		packdir_close(dir);
 	return rc;

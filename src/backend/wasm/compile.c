@@ -4,8 +4,8 @@
  *
  * Whoever wrote it may know a hole in the compiler.  So it is compiled by a process that handles this one
  * module, behind the same walls as a run; what comes out can only be run behind those walls again.  It is
- * kept in this sandbox object's memory alone, by the hash of what went in: never where packs are loaded
- * from.
+ * kept in this sandbox object's memory and in a folder of the caller's (cache.c), by the hash of what went in:
+ * never where packs are loaded from.
  */
 #include "wasm.h"
 
@@ -163,9 +163,12 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 	pthread_mutex_unlock(&state->lock);
 	if (found)
 		return 0;
-	rc = compile(state, call, wasm, len, &data, &data_len, err);
-	if (rc)
-		return rc;
+	if (!cache_load(state, hash, &data, &data_len)) {
+		rc = compile(state, call, wasm, len, &data, &data_len, err);
+		if (rc)
+			return rc;
+		cache_store(state, hash, data, data_len);
+	}
 	job_add(box, JOB_MODULE, 0, "", data, data_len);
 	pthread_mutex_lock(&state->lock);
 	if (find(state, hash))

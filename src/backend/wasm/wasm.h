@@ -4,6 +4,7 @@
  *
  *   job.c      what a worker gets: arguments, files, module, in one memory file
  *   compile.c  a module that nobody knows, compiled by an sb-wasmc behind walls of its own
+ *   cache.c    what that made, on disk for the next command
  *   plan.c     the walls in words
  *   box.c      the walls as a plan of sb-launch; create, put, spawn
  *   warm.c     workers that wait, each for one run
@@ -86,6 +87,11 @@ int wasm_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
  * lock.  INVALID_SPEC: it is no module, or one that the engine does not take. */
 int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
 		sb_error *err);
+
+/* ---- cache.c ------------------------------------------------------------------------------------ */
+/* A compiled module by the hash of its source, out of the caller's own folder; *data for free(). */
+bool cache_load(const sb_state *state, const char *hash, void **data, size_t *len);
+void cache_store(const sb_state *state, const char *hash, const void *data, size_t len);
 
 /* ---- warm.c ------------------------------------------------------------------------------------- */
 extern const stock_way wasm_warm_way;
