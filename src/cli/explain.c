@@ -42,7 +42,7 @@ static const char *access_words(int access)
 	case SB_FILE_TMPFS:
 		return "private, empty at the start";
 	default:
-		return "absent";
+		return "hidden";
 	}
 }
 

@@ -88,6 +88,8 @@ int pack_expand(const char *const *run, const char *program, const char *code_pa
 /* What becomes of a path inside, for sb_plan_path(): filled by the backend's plan() from its mount
  * table; the nearest entry decides.  `why` is a constant, or lives as long as the plan. */
 int plan_add_path(sb_plan *plan, const char *path, int access, const char *why, sb_error *err);
+/* A directory above something that is shown is there, too, read-only, though nothing else in it is. */
+void plan_set_above(sb_plan *plan, const char *why);
 int plan_new(const char *backend, sb_plan **plan, sb_error *err);
 void plan_set_limits(sb_plan *plan, const sb_limits *limits);
 void plan_set_failure(sb_plan *plan, const sb_error *failure);

@@ -195,6 +195,11 @@ int plan_add_path(sb_plan *plan, const char *path, int access, const char *why, 
 	return 0;
 }
 
+void plan_set_above(sb_plan *plan, const char *why)
+{
+	plan->above = why;
+}
+
 void plan_set_limits(sb_plan *plan, const sb_limits *limits)
 {
 	plan->limits = *limits;
@@ -405,6 +410,15 @@ int sb_plan_at(const sb_plan *plan, size_t index, sb_plan_line *line)
 	return record_write(line, &out, sizeof out, "sb_plan_line", NULL);
 }
 
+static bool leads_to_something(const sb_plan *plan, const char *clean)
+{
+	for (size_t i = 0; i < plan->path_count; i++)
+		if (plan->paths[i].access != SB_FILE_HIDE && path_is_within(plan->paths[i].path, clean) &&
+		    strcmp(plan->paths[i].path, clean) != 0)
+			return true;
+	return false;
+}
+
 int sb_plan_path(const sb_plan *plan, const char *path, int *access, const char **why)
 {
 	const plan_path *nearest = NULL;
@@ -418,8 +432,12 @@ int sb_plan_path(const sb_plan *plan, const char *path, int *access, const char 
 		if (path_is_within(clean, plan->paths[i].path) &&
 		    (!nearest || strlen(plan->paths[i].path) >= strlen(nearest->path)))
 			nearest = &plan->paths[i];
-	free(clean);
 	*access = nearest ? nearest->access : SB_FILE_HIDE;
 	*why = nearest ? nearest->why : "no rule shows it";
+	if (plan->above && *access == SB_FILE_HIDE && leads_to_something(plan, clean)) {
+		*access = SB_FILE_READ;
+		*why = plan->above;
+	}
+	free(clean);
 	return 0;
 }

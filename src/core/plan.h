@@ -31,6 +31,7 @@ struct sb_plan {
 	size_t line_count;
 	plan_path *paths;
 	size_t path_count;
+	const char *above; /* plan_set_above(), or NULL */
 	plan_text *texts; /* a backend's own: "seccomp"... */
 	size_t text_count;
 	char **argv, **env_names; /* NULL = none, or not told */

@@ -3,13 +3,9 @@
  * proc.c - the box's own /proc, what of it is read-only or covered, and its own terminals.
  */
 #include "box.h"
+#include "proc_parts.h"
 #include "sys.h"
 
-/* These tell or change what belongs to the whole machine; boot_id and cmdline tell which one it is. */
-static const char *const read_only[] = { "sys", "sysrq-trigger", "irq", "bus", "fs" };
-static const char *const files[] = { "kcore", "keys", "key-users", "timer_list", "kallsyms", "kmsg",
-	"sched_debug", "cmdline", "sys/kernel/random/boot_id" };
-static const char *const dirs[] = { "scsi", "acpi" };
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define TERMINALS "128" /* the machine has 3072 for all sandboxes and containers together */
 
@@ -71,11 +67,11 @@ int proc_mask(const char *hidden_file, const char *hidden_dir, launch_failure *f
 {
 	size_t i;
 
-	for (i = 0; i < COUNT(read_only); i++)
-		if (make_read_only(read_only[i]) < 0)
+	for (i = 0; i < COUNT(proc_read_only); i++)
+		if (make_read_only(proc_read_only[i]) < 0)
 			return launch_fail(f, errno, "mask", "cannot make \"/proc/%s\" read-only",
-					   read_only[i]);
-	if (cover_all(files, COUNT(files), hidden_file, f) < 0)
+					   proc_read_only[i]);
+	if (cover_all(proc_covered_files, COUNT(proc_covered_files), hidden_file, f) < 0)
 		return -1;
-	return cover_all(dirs, COUNT(dirs), hidden_dir, f);
+	return cover_all(proc_covered_dirs, COUNT(proc_covered_dirs), hidden_dir, f);
 }

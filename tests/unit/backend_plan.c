@@ -318,6 +318,10 @@ static void paths_inside_are_answered(void **state)
 	static const struct { const char *path; int access; } rows[] = {
 		{ "/usr/bin/env", SB_FILE_READ }, { "/etc/shadow", SB_FILE_HIDE }, { "/root/.ssh", SB_FILE_HIDE },
 		{ "/tmp/x", SB_FILE_TMPFS }, { "/sys", SB_FILE_HIDE }, { "/run/docker.sock", SB_FILE_HIDE },
+		{ "/", SB_FILE_READ }, { "/etc", SB_FILE_READ }, { "/dev", SB_FILE_READ }, { "/dev/sda", SB_FILE_HIDE },
+		{ "/run", SB_FILE_HIDE }, { "/home", SB_FILE_READ }, { "/home/x", SB_FILE_HIDE },
+		{ "/proc/self/comm", SB_FILE_WRITE }, { "/proc/sys/kernel/hostname", SB_FILE_READ },
+		{ "/proc/kcore", SB_FILE_HIDE }, { "/proc/sys/kernel/random/boot_id", SB_FILE_HIDE },
 	};
 	const char *why;
 	size_t i;

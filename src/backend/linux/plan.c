@@ -7,6 +7,7 @@
  */
 #include "linux.h"
 #include "../../core/core.h"
+#include "../../launch/proc_parts.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -100,10 +101,34 @@ static void row_line(writer *w, const mount_row *row)
 			.test = row_test(row) });
 }
 
+#define COVERED "the machine's, and covered"
+
+static void add_path(writer *w, const char *path, int access, const char *why)
+{
+	if (!w->rc)
+		w->rc = plan_add_path(w->plan, path, access, why, w->err);
+}
+
+static void proc_paths(writer *w, const char *const *names, size_t count, int access, const char *why)
+{
+	char path[64];
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		snprintf(path, sizeof path, "/proc/%s", names[i]);
+		add_path(w, path, access, why);
+	}
+}
+
 static void row_path(writer *w, const mount_row *row)
 {
-	if (row->access && !w->rc)
-		w->rc = plan_add_path(w->plan, row->target, row->access, row->why, w->err);
+	if (row->access)
+		add_path(w, row->target, row->access, row->why);
+	if (row->kind != LP_M_PROC)
+		return;
+	proc_paths(w, proc_read_only, BASE_ARRAY_LEN(proc_read_only), SB_FILE_READ, "the machine's");
+	proc_paths(w, proc_covered_files, BASE_ARRAY_LEN(proc_covered_files), SB_FILE_HIDE, COVERED);
+	proc_paths(w, proc_covered_dirs, BASE_ARRAY_LEN(proc_covered_dirs), SB_FILE_HIDE, COVERED);
 }
 
 static void submount(writer *w, const char *point, size_t len)
@@ -218,6 +243,8 @@ static int files_rest(sb_plan *plan, void *kept, sb_error *err)
 		w.rc = plan_add_path(plan, "/", SB_FILE_HIDE, d->wish.in_place ?
 				     "cannot be opened unless named (--ro, --rw)" :
 				     "not there unless named (--ro, --rw)", err);
+	if (!d->wish.in_place)
+		plan_set_above(plan, "only what is shown beneath it");
 	return w.rc;
 }
 
