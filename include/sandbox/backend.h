@@ -257,6 +257,11 @@ struct sb_backend {
 	 * hold what was asked for; 0 = the next one is looked at.  Cheap, before probe(), from any
 	 * thread; of the request what was asked is filled in.  NULL = 1. */
 	int (*suits)(const sb_backend *self, const char *helper_dir, const sb_box_request *request);
+	/* An evaluation begins in this guest, which is a session's interpreter: limits.cpu_ms counts from here
+	 * on.  Never blocks.  NULL: it counts over the life of the box. */
+	void (*renew)(sb_guest *guest);
+	/* Of a guest that runs: its process on this host; 0 = there is none to name.  NULL = 0. */
+	int64_t (*pid)(const sb_guest *guest);
 };
 
 /* The built-in ones, for sb_sandbox_options.backends: "wasm" "process" "linux" "seatbelt" (there, but

@@ -727,13 +727,14 @@ typedef struct sb_session_options {
 	size_t size;
 	const char *id;       /* unique in the sandbox; NULL = "sess_" and 128 random bits */
 	const char *language; /* an interpreter for eval, started at once; NULL = spawn only */
-	uint64_t idle_ms, lifetime_ms; /* under a manager: 5 min, 1 h; elsewhere UNSUPPORTED unless 0 */
+	uint64_t idle_ms, lifetime_ms; /* then it is closed; under a manager: 5 min, 1 h, else none */
 	uint64_t max_evals;   /* after so many, eval gives SESSION_CLOSED; 0 = any number */
 	uint64_t flags;       /* SB_SESSION_* */
 } sb_session_options;
 
-/* Policy is fixed here for all that happens in it.  Limits hold for the session as a whole, wall
- * and output for each command.  spec, opts or NULL.  Default wait 60 s. */
+/* Policy is fixed here for all that happens in it.  Limits hold for the session as a whole; wall and
+ * output for each command, and CPU time, which those that run at once have together.  spec, opts or
+ * NULL.  Default wait 60 s. */
 int sb_session_open(sb_sandbox *sandbox, const sb_spec *spec, const sb_session_options *opts,
 		    const sb_wait *wait, sb_session **session, sb_error *err);
 const char *sb_session_id(const sb_session *session);
@@ -763,10 +764,9 @@ int sb_session_spawn(sb_session *session, const sb_command *command, const sb_wa
  * the result; an exception is outcome EXITED, code 1, with the traceback on standard error.  What the
  * guest left in /out is in the result, and /out is empty afterwards; /work stays.
  *
- * wall_ms and the output caps hold for each evaluation, all other limits for the session as a whole; a
- * budget of CPU time there is only where one is given.  A
- * limit, wait's end or a cancel ends the session: there is a result, with what was written until
- * then, whose failure is SESSION_KILLED with the reason as its cause; later calls give
+ * wall_ms, cpu_ms and the output caps hold for each evaluation, all other limits for the session as a
+ * whole; the CPU time of what an evaluation left running counts for the next one.  A limit, wait's end
+ * or a cancel ends the session: there is a result, with what was written until then, whose failure is SESSION_KILLED with the reason as its cause; later calls give
  * SESSION_KILLED.  An interpreter that ends by itself is a result with its own end and the failure
  * SESSION_CLOSED; one that breaks the protocol is VIOLATION and killed.  With AUTO_RESTART the failure
  * is the reason itself, and the next evaluation finds everything new (/work, too).
@@ -786,6 +786,18 @@ int sb_session_interrupt(sb_session *session, const sb_wait *wait, sb_error *err
 /* Everything as after open: fresh walls, a fresh interpreter, no process, no file.  Also where the
  * session was killed.  Default wait 60 s. */
 int sb_session_reset(sb_session *session, const sb_wait *wait, sb_error *err);
+
+/* Files of an open session, whatever runs in it.  Absolute paths, where the guest may write (elsewhere
+ * FORBIDDEN); with its rights, and no link is followed (PATH_TRAVERSAL).  put: one file, mode 0644, its
+ * directories made; it replaces one that is there, or fails and leaves that as it was; no room in the
+ * session's quota: FS_QUOTA.  get: a file is a tree of one, by its last element; of a directory what is
+ * regular in it.  remove: with all that is in it; a place of the sandbox's own (/work, /tmp) is emptied.
+ * Not there: NOT_FOUND.  Without namespaces, or files: UNSUPPORTED.  Default wait 10 s. */
+int sb_session_put(sb_session *session, const char *path, const void *data, size_t len,
+		   const sb_wait *wait, sb_error *err);
+int sb_session_get(sb_session *session, const char *path, const sb_wait *wait, sb_tree **tree,
+		   sb_error *err);
+int sb_session_remove(sb_session *session, const char *path, const sb_wait *wait, sb_error *err);
 
 /* Kills what runs in it, takes the walls down.  Idempotent.  Default wait 10 s. */
 int sb_session_close(sb_session *session, const sb_wait *wait, sb_error *err);
