@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* request.c - PUT, SPAWN, SIGNAL, RESIZE, STOP, DIAL, RELAY.  First byte: number of descriptors. */
+/* request.c - PUT, SPAWN, SIGNAL, RESIZE, STOP, DIAL, RELAY, OPEN, REMOVE, RENEW.  First byte: number of descriptors. */
 #include "fuzz.h"
 
 #include "../src/launch/protocol.h"
@@ -11,12 +11,19 @@ static void use_request(const lp_head *head, size_t len, size_t fds)
 	const lp_spawn *s = (const void *)head;
 
 	FUZZ_CHECK(head->bytes == len);
-	FUZZ_CHECK(head->kind >= LP_PUT && head->kind <= LP_RELAY);
+	FUZZ_CHECK(head->kind >= LP_PUT && head->kind <= LP_RENEW);
 	if (head->kind == LP_RELAY) {
 		const lp_relay *r = (const void *)head;
 
 		FUZZ_CHECK(r->len && r->len <= LP_MAX_RELAY && len == sizeof *r + r->len);
 		FUZZ_CHECK(fds == 1 || fds == 2);
+		return;
+	}
+	if (head->kind == LP_OPEN || head->kind == LP_REMOVE) {
+		const lp_path *p = (const void *)head;
+
+		FUZZ_CHECK(!fds && head->id && memchr(p->path, 0, sizeof p->path));
+		FUZZ_CHECK(p->path[0] && p->path[0] != '/' && !strstr(p->path, "//"));
 		return;
 	}
 	if (head->kind != LP_SPAWN) {
@@ -56,11 +63,14 @@ size_t fuzz_seed(size_t at, uint8_t *out, size_t cap)
 		lp_stop stop;
 		lp_dial dial;
 		lp_relay relay;
+		lp_path path;
+		lp_renew renew;
 		char room[sizeof(lp_spawn) + 100];
 	} r;
 	static const size_t sizes[] = { sizeof(lp_put), sizeof(lp_spawn), sizeof(lp_signal),
 		sizeof(lp_resize), sizeof(lp_stop), sizeof(lp_dial), sizeof(lp_spawn),
-		sizeof(lp_spawn) + 100, sizeof(lp_relay) + 20 };
+		sizeof(lp_spawn) + 100, sizeof(lp_relay) + 20, sizeof(lp_path), sizeof(lp_path),
+		sizeof(lp_renew) };
 	uint8_t fds = 0;
 
 	if (at >= sizeof sizes / sizeof sizes[0] || LEAD + sizes[at] > cap)
@@ -86,6 +96,14 @@ size_t fuzz_seed(size_t at, uint8_t *out, size_t cap)
 		r.head.kind = LP_RELAY;
 		r.relay.len = 20;
 		fds = 2;
+		break;
+	case 9:
+	case 10:
+		r.head.kind = at == 9 ? LP_OPEN : LP_REMOVE;
+		memcpy(r.path.path, "work/a", 7);
+		break;
+	case 11:
+		r.head.kind = LP_RENEW;
 		break;
 	case 2:
 		r.signal.signo = 15;

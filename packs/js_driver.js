@@ -238,7 +238,8 @@
 		evaluate(`${code}\n`, repl.context, `REPL${++count}`, (error, value) => {
 			if (current !== mine) return;
 			if (error instanceof Recoverable && partial) finish(mine, 'U', '');
-			else if (error) fail(mine, error instanceof Recoverable ? error.err : error);
+			// `throw undefined` is an error, too: only what has not thrown gives null
+			else if (error !== null) fail(mine, error instanceof Recoverable ? error.err : error);
 			else succeed(mine, value);
 		});
 		delete process.listenerCount;

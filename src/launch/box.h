@@ -29,6 +29,9 @@ typedef struct launch_watch {    /* the sampler; used by whoever runs it */
 	uint32_t cpus, failures;
 	int scratch;             /* a tmpfs whose use counts as memory, -1 = none */
 	uint64_t due_us;         /* CLOCK_MONOTONIC */
+	uint64_t cpu_base_us;    /* used before the budget that counts now */
+	bool renew;              /* it counts from the next look on */
+	uint32_t budget;         /* which one that is: pid 1 numbers them */
 } launch_watch;
 
 typedef struct launch_box {
@@ -63,6 +66,7 @@ typedef struct launch_box {
 	uint64_t kill_at_us;     /* end of STOP's grace */
 	uint32_t limit;          /* LP_LIMIT_*: the watcher's */
 	launch_watch *watch;     /* where no supervisor looks; or NULL */
+	uint32_t budget;         /* of CPU time: the one that counts */
 	int ask_in, ask_out;     /* LP_IN_PLACE: listeners of filters come through it; -1 = none */
 	int ask[LP_MAX_SPAWNS];  /* the listeners */
 	uint32_t ask_count;
@@ -89,7 +93,11 @@ typedef struct link_go {
 typedef struct link_cgroup { launch_cgroup cgroup; } link_cgroup;
 /* From the supervisor's sampler; pid 1 answers with the same when it has acted.  With limit 0 from pid 1:
  * the scratch tmpfs for the sampler rides along. */
-typedef struct link_limit { uint32_t limit; } link_limit;
+typedef struct link_limit {
+	uint32_t limit;
+	uint32_t budget;         /* of CPU time, that was exceeded; with limit 0 from pid 1, and no
+				    descriptor: the one that begins */
+} link_limit;
 
 /* ---- main.c ----------------------------------------------------------------------------------- */
 int launch_main(void);           /* sb-launch; its exit code */
@@ -161,6 +169,8 @@ void spawn_prefer_for_oom(int proc_dir);
 /* Consumes fds.  What goes wrong is answered with FAILED.  An args block that came inline is changed. */
 void spawn_start(launch_box *box, lp_spawn *request, int *fds, uint32_t fd_count);
 int put_files(launch_box *box, const lp_put *request, int fd, launch_failure *f);
+int put_open(const char *path, launch_failure *f);    /* relative to the root; to be read; or -1 */
+int put_remove(const char *path, launch_failure *f);
 void dial_port(launch_box *box, const lp_dial *request);
 
 /* ---- ask.c: LP_IN_PLACE ------------------------------------------------------------------------- */
@@ -185,6 +195,8 @@ void watch_init(launch_watch *w, const launch_box *box, int root);
 bool watch_on(const launch_watch *w);
 /* Microseconds until the next look; UINT64_MAX = never. */
 uint64_t watch_wait_us(const launch_watch *w);
+/* Another budget of CPU time begins: it looks at once. */
+void watch_renew(launch_watch *w, uint32_t budget);
 /* Looks if it is due: LP_LIMIT_*. */
 uint32_t watch_look(launch_watch *w, const launch_box *box);
 
@@ -200,6 +212,8 @@ void reap_serve(launch_box *box, launch_watch *watch);
 int reap_signals(launch_box *box, launch_failure *f);  /* box->signals */
 /* What is held, to the host. */
 void reap_ready(launch_box *box);
+/* Another budget of CPU time begins. */
+void reap_renew(launch_box *box);
 void reap_kill_all(launch_box *box, int signo);
 
 #endif /* SB_LAUNCH_BOX_H */

@@ -13,7 +13,7 @@
 
 #define STEPS_KNOWN ((uint64_t)LP_HOST_NET * 2 - 1)
 #define MOUNT_FLAGS_KNOWN (LP_F_DIR * 2 - 1)
-#define SPAWN_FLAGS_KNOWN (LP_S_INLINE * 2 - 1)
+#define SPAWN_FLAGS_KNOWN (LP_S_PIDFD * 2 - 1)
 #define CONTROLLERS_KNOWN (LP_CTL_CPUACCT * 2 - 1)
 #define PATH_BYTES 4096u
 
@@ -80,7 +80,7 @@ int lp_decode_head(const void *data, size_t len, const lp_head **head, const cha
 		return refuse(why, "the protocol version is another one");
 	if (h->bytes != len)
 		return refuse(why, "the record's length is not what it says");
-	if (!((h->kind >= LP_PLAN && h->kind <= LP_RELAY) ||
+	if (!((h->kind >= LP_PLAN && h->kind <= LP_RENEW) ||
 	      (h->kind >= LP_READY && h->kind <= LP_GONE)))
 		return refuse(why, "the record's kind is unknown");
 	*head = h;
@@ -295,6 +295,24 @@ static int check_relay(const lp_relay *r, size_t len, size_t fds, const char **w
 	return 0;
 }
 
+static int check_put(const lp_put *p, const char **why)
+{
+	if (p->archive_bytes > LP_MAX_PUT)
+		return refuse(why, "the archive is too long");
+	if (p->from_root > 1 || p->reserved || (p->from_root && !p->head.id))
+		return refuse(why, "files for anywhere have no id");
+	return 0;
+}
+
+static int check_path(const lp_path *p, const char **why)
+{
+	if (!p->head.id)
+		return refuse(why, "a path has no id");
+	if (!ends_inside(p->path, sizeof p->path) || !relative_clean(p->path))
+		return refuse(why, "a path is not clean and relative");
+	return 0;
+}
+
 static bool has_size(const lp_head *head, size_t fixed, size_t len)
 {
 	return head->kind == LP_SPAWN || head->kind == LP_RELAY ? len >= fixed : len == fixed;
@@ -305,12 +323,13 @@ int lp_decode_request(const void *data, size_t len, size_t fds, const char **why
 	static const size_t sizes[] = { [LP_PUT] = sizeof(lp_put), [LP_SPAWN] = sizeof(lp_spawn),
 		[LP_SIGNAL] = sizeof(lp_signal), [LP_RESIZE] = sizeof(lp_resize),
 		[LP_STOP] = sizeof(lp_stop), [LP_DIAL] = sizeof(lp_dial),
-		[LP_RELAY] = sizeof(lp_relay) };
+		[LP_RELAY] = sizeof(lp_relay), [LP_OPEN] = sizeof(lp_path),
+		[LP_REMOVE] = sizeof(lp_path), [LP_RENEW] = sizeof(lp_renew) };
 	const lp_head *head;
 
 	if (lp_decode_head(data, len, &head, why) < 0)
 		return -1;
-	if (head->kind < LP_PUT || head->kind > LP_RELAY)
+	if (head->kind < LP_PUT || head->kind > LP_RENEW)
 		return refuse(why, "the record is no request");
 	if (!has_size(head, sizes[head->kind], len))
 		return refuse(why, "the request has another size");
@@ -320,11 +339,10 @@ int lp_decode_request(const void *data, size_t len, size_t fds, const char **why
 		return check_relay(data, len, fds, why);
 	if (fds != (head->kind == LP_PUT))
 		return refuse(why, "the request came with another number of descriptors");
-	if (head->kind == LP_PUT) {
-		if (((const lp_put *)data)->archive_bytes > LP_MAX_PUT)
-			return refuse(why, "the archive is too long");
-		return 0;
-	}
+	if (head->kind == LP_PUT)
+		return check_put(data, why);
+	if (head->kind == LP_OPEN || head->kind == LP_REMOVE)
+		return check_path(data, why);
 	if (head->kind == LP_SIGNAL)
 		return check_signal(data, why);
 	if (head->kind == LP_RESIZE && !head->id)
@@ -365,9 +383,18 @@ static int check_exited(const lp_exited *e, const char **why)
 	return 0;
 }
 
+/* A terminal's, a pidfd. */
+static int check_spawned(const lp_spawned *s, size_t fds, const char **why)
+{
+	if (!s->head.id || s->pid < 0 || s->pid_inside <= 0 || s->has_pidfd > 1 || s->reserved)
+		return refuse(why, "the answer's members are out of range");
+	if (fds < s->has_pidfd || fds > 1 + s->has_pidfd)
+		return refuse(why, "the answer came with another number of descriptors");
+	return 0;
+}
+
 static int check_answer(const void *data, uint32_t kind, const char **why)
 {
-	const lp_spawned *s = data;
 	const lp_limit *l = data;
 
 	switch (kind) {
@@ -375,10 +402,6 @@ static int check_answer(const void *data, uint32_t kind, const char **why)
 		return check_failed(data, why);
 	case LP_EXITED:
 		return check_exited(data, why);
-	case LP_SPAWNED:
-		if (s->head.id && s->pid >= 0 && s->pid_inside > 0)
-			return 0;
-		break;
 	case LP_PLACED:
 		if (((const lp_head *)data)->id)
 			return 0;
@@ -417,7 +440,9 @@ int lp_decode_answer(const void *data, size_t len, size_t fds, const char **why)
 			return refuse(why, "the answer came with another number of descriptors");
 		return 0;
 	}
-	if (fds > (head->kind == LP_SPAWNED)) /* a terminal's */
+	if (head->kind == LP_SPAWNED)
+		return check_spawned(data, fds, why);
+	if (fds > (head->kind == LP_PLACED)) /* what was to be opened */
 		return refuse(why, "the answer came with another number of descriptors");
 	return check_answer(data, head->kind, why);
 }

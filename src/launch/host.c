@@ -358,13 +358,13 @@ int lh_follow(lh_box *box, const lh_plan *plan, sb_error *err)
 
 /* ---- Receiving ------------------------------------------------------------------------------ */
 
-/* Takes the descriptors out of a message; closes all but the first. */
-static size_t take_fds(struct msghdr *msg, int *first)
+/* Takes the descriptors out of a message: at most two, and closes those behind. */
+static size_t take_fds(struct msghdr *msg, int taken[2])
 {
 	struct cmsghdr *c;
 	size_t count = 0, i;
 
-	*first = -1;
+	taken[0] = taken[1] = -1;
 	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
@@ -374,13 +374,42 @@ static size_t take_fds(struct msghdr *msg, int *first)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-			if (count++)
-				fd_close(&fd);
+			if (count < 2)
+				taken[count] = fd;
 			else
-				*first = fd;
+				fd_close(&fd);
+			count++;
 		}
 	}
 	return count;
+}
+
+/* Of a process in another pid namespace, in ours; 0 = not known. */
+static int32_t pid_of(int pidfd)
+{
+	char path[40], text[512], *at;
+	int FD_AUTO fd = -1;
+	ssize_t n;
+	long pid;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+	fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, "\nPid:");
+	pid = at ? strtol(at + 5, NULL, 10) : 0;
+	return pid > 0 && pid <= INT32_MAX ? (int32_t)pid : 0;
+}
+
+/* It stays here: what is handed on is the number. */
+static void take_pidfd(lp_spawned *s, int taken[2])
+{
+	int *pidfd = &taken[taken[1] >= 0];
+
+	if (!s->has_pidfd)
+		return;
+	s->pid = pid_of(*pidfd);
+	fd_close(pidfd);
 }
 
 /* Why the other end is closed: sb-launch's own end, which is only a moment away. */
@@ -413,6 +442,7 @@ static int receive(lh_box *box, lh_answer *answer, int *fd, sb_error *err)
 		.msg_controllen = sizeof control };
 	const char *why = "the answer is too long";
 	unsigned reset = 0; /* told once, where pid 1 left a request unread: its answers are still there */
+	int taken[2] = { -1, -1 };
 	ssize_t n;
 	size_t fds;
 
@@ -425,13 +455,17 @@ static int receive(lh_box *box, lh_answer *answer, int *fd, sb_error *err)
 		return error_errno(err, SB_ERR_IO, errno, "launch", "cannot hear sb-launch");
 	if (n <= 0)
 		return box->self ? host_self_way->hear_end(box, answer, err) : host_lost(box, err);
-	fds = take_fds(&msg, fd);
+	fds = take_fds(&msg, taken);
 	if ((msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
 	    lp_decode_answer(answer, (size_t)n, fds, &why) < 0) {
-		fd_close(fd);
+		fd_close(&taken[0]);
+		fd_close(&taken[1]);
 		return error_set(err, SB_ERR_CONNECTION_LOST, "launch",
 				 "sb-launch answered what it should not: %s", why);
 	}
+	if (answer->head.kind == LP_SPAWNED)
+		take_pidfd(&answer->spawned, taken);
+	*fd = taken[0];
 	if (answer->head.kind == LP_GONE)
 		box->gone = true;
 	if (answer->head.kind == LP_EXITED && box->last && answer->head.id == box->last)

@@ -56,6 +56,10 @@ int lh_follow(lh_box *box, const lh_plan *plan, sb_error *err);
  * 0 is answered by PLACED or FAILED. */
 typedef struct lh_file { const char *path; const void *data; size_t len; uint32_t mode; } lh_file;
 int lh_put(lh_box *box, const lh_file *files, size_t count, uint32_t id, sb_error *err);
+/* The same to anywhere that the guest may write: relative to the root that it sees.  LP_OPEN or LP_REMOVE of
+ * such a path.  Both do not wait, and are answered, by PLACED or FAILED of that id. */
+int lh_put_anywhere(lh_box *box, const lh_file *file, uint32_t id, sb_error *err);
+int lh_path(lh_box *box, uint32_t kind, const char *path, uint32_t id, sb_error *err);
 typedef struct lh_spawn {
 	const char *const *argv, *const *env;
 	const char *cwd;
@@ -72,6 +76,8 @@ int lh_resize(lh_box *box, uint32_t id, uint16_t rows, uint16_t cols, sb_error *
 /* `len` bytes (1..LP_MAX_RELAY), and `more` unless it is -1, into the SOCK_SEQPACKET `socket`, by pid 1,
  * once all files that were sent before are in place.  Borrows both.  Does not wait. */
 int lh_relay(lh_box *box, int socket, const void *data, size_t len, int more, sb_error *err);
+/* LP_RENEW.  Does not wait, and is not answered. */
+int lh_renew(lh_box *box, sb_error *err);
 int lh_stop(lh_box *box, uint64_t grace_ms, sb_error *err);
 
 /* The next answer.  Waits until call's deadline or cancel; *fd gets a descriptor that came along
@@ -90,7 +96,7 @@ typedef union lh_answer {
 } lh_answer;
 int lh_next(lh_box *box, const sb_call *call, bool wait, lh_answer *answer, int *fd, sb_error *err);
 /* A FAILED as the error that a caller expects: exec 1: NOT_FOUND or FORBIDDEN naming the program;
- * exec 2: NOT_FOUND or NOT_DIR naming the cwd; put with ENOSPC: FS_QUOTA; else
+ * exec 2: NOT_FOUND or NOT_DIR naming the cwd; put with ENOSPC: FS_QUOTA; files: what the errno says; else
  * BACKEND_UNAVAILABLE with where, message, and the one thing to change for that step. */
 int lh_failed_error(const lp_failed *failed, sb_error *err);
 int lh_socket(const lh_box *box);

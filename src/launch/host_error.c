@@ -215,6 +215,33 @@ static int exec_error(const lp_failed *failed, const char *message, sb_error *er
 	return code;
 }
 
+/* Of a path that the caller named. */
+static int files_code(int os_errno)
+{
+	switch (os_errno) {
+	case ENOSPC:
+	case EDQUOT:
+		return SB_ERR_FS_QUOTA;
+	case ELOOP:
+		return SB_ERR_PATH_TRAVERSAL;
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return SB_ERR_FORBIDDEN;
+	case EINVAL:
+	case ENAMETOOLONG:
+		return SB_ERR_INVALID_PATH;
+	case ETIMEDOUT:
+		return SB_ERR_TIMEOUT;
+	case ENOENT:
+	case EISDIR:
+	case ENOTDIR:
+		return error_code_of_errno(os_errno);
+	default:
+		return SB_ERR_IO;
+	}
+}
+
 int lh_failed_error(const lp_failed *failed, sb_error *err)
 {
 	char message[sizeof failed->message], where[sizeof failed->where];
@@ -224,7 +251,11 @@ int lh_failed_error(const lp_failed *failed, sb_error *err)
 	plain_line(where, sizeof where, failed->where);
 	if (failed->exec)
 		return exec_error(failed, message, err);
-	if (!strcmp(where, "put")) {
+	if (!strcmp(where, "files")) {
+		code = files_code(failed->os_errno);
+		error_set(err, code, "files", "%.300s%s", message,
+			  code == SB_ERR_FS_QUOTA ? "; remove some, or raise --disk, or --disk-files" : "");
+	} else if (!strcmp(where, "put")) {
 		const char *limit = host_limit_remedy(failed->os_errno);
 
 		code = failed->os_errno == ENOSPC ? SB_ERR_FS_QUOTA : SB_ERR_IO;

@@ -121,6 +121,13 @@ int lh_relay(lh_box *box, int socket, const void *data, size_t len, int more, sb
 	return send_record(box, iov, 2, fds, more < 0 ? 1 : 2, "a record to relay", err);
 }
 
+int lh_renew(lh_box *box, sb_error *err)
+{
+	lp_renew r = { .head = { 0 } };
+
+	return send_fixed(box, &r, sizeof r, LP_RENEW, 0, NULL, 0, "a new budget", err);
+}
+
 int lh_stop(lh_box *box, uint64_t grace_ms, sb_error *err)
 {
 	lp_stop s = { .grace_ms = grace_ms };
@@ -189,10 +196,11 @@ static int archive_size(const lh_file *files, size_t count, uint64_t *bytes, sb_
 	return 0;
 }
 
-int lh_put(lh_box *box, const lh_file *files, size_t count, uint32_t id, sb_error *err)
+static int put_send(lh_box *box, const lh_file *files, size_t count, uint32_t id, bool from_root,
+		    sb_error *err)
 {
 	int FD_AUTO fd = -1;
-	lp_put put = { .archive_bytes = 0 };
+	lp_put put = { .from_root = from_root };
 	uint64_t bytes;
 	size_t i;
 	int rc = archive_size(files, count, &bytes, err);
@@ -212,6 +220,28 @@ int lh_put(lh_box *box, const lh_file *files, size_t count, uint32_t id, sb_erro
 		return error_errno(err, SB_ERR_IO, errno, "put", "cannot seal a memory file");
 	put.archive_bytes = bytes;
 	return send_fixed(box, &put, sizeof put, LP_PUT, id, &fd, 1, "the files", err);
+}
+
+int lh_put(lh_box *box, const lh_file *files, size_t count, uint32_t id, sb_error *err)
+{
+	return put_send(box, files, count, id, false, err);
+}
+
+int lh_put_anywhere(lh_box *box, const lh_file *file, uint32_t id, sb_error *err)
+{
+	return put_send(box, file, 1, id, true, err);
+}
+
+int lh_path(lh_box *box, uint32_t kind, const char *path, uint32_t id, sb_error *err)
+{
+	lp_path p = { .head = { 0 } };
+	size_t len = strlen(path);
+
+	if (!len || len >= sizeof p.path)
+		return error_set(err, SB_ERR_INVALID_PATH, "files", "a path is empty or over %zu bytes",
+				 sizeof p.path - 1);
+	memcpy(p.path, path, len + 1);
+	return send_fixed(box, &p, sizeof p, kind, id, NULL, 0, "a path", err);
 }
 
 /* ---- Spawning ------------------------------------------------------------------------------- */

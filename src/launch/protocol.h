@@ -13,6 +13,9 @@
  *   host <- SPAWNED EXITED                     per SPAWN, by id; LIMIT when a watcher ended it
  *   host -> SIGNAL RESIZE STOP DIAL            host <- DIALED
  *   host -> RELAY                              a record for a guest, behind the files sent before it
+ *   host -> RENEW                              the budget of CPU time counts from here on; it does so by itself
+ *                                              with a SPAWN while no other runs
+ *   host -> OPEN REMOVE                        host <- PLACED | FAILED, by id, as for a PUT with one
  *   host <- GONE                               of the supervisor: nothing is left; then end of file
  *
  * Both sides are the same build (build id in PLAN), so structures travel as they are.  Each message
@@ -41,6 +44,7 @@
 #define LP_SELF_NAME "sandbox: supervisor" /* argv[0] with which the command starts itself as sb-launch */
 
 enum { LP_PLAN = 1, LP_PUT, LP_SPAWN, LP_SIGNAL, LP_RESIZE, LP_STOP, LP_DIAL, LP_RELAY,
+       LP_OPEN, LP_REMOVE, LP_RENEW,
        LP_READY = 64, LP_FAILED, LP_SPAWNED, LP_EXITED, LP_LIMIT, LP_DIALED, LP_PLACED,
        LP_GONE };
 
@@ -151,10 +155,11 @@ typedef struct lp_plan {
  * the other, path and data each padded to LP_PUT_ALIGN; path_len counts the NUL that ends it.  Paths
  * are clean and relative to the scratch root ("in/a.txt"), parents are made.  No space or inode:
  * FAILED{where "put", errno ENOSPC}.  With an id it is answered, by PLACED or FAILED of that id, and is no
- * condition of what follows. */
+ * condition of what follows; a file that does not fit leaves what was there before.  from_root: the paths
+ * are relative to the root that the guest sees, where it may write; with an id only. */
 #define LP_PUT_ALIGN 8u
 typedef struct lp_put_entry { uint32_t path_len, mode; uint64_t data_len; } lp_put_entry;
-typedef struct lp_put { lp_head head; uint64_t archive_bytes; } lp_put;
+typedef struct lp_put { lp_head head; uint64_t archive_bytes; uint32_t from_root, reserved; } lp_put;
 
 /* ---- SPAWN ------------------------------------------------------------------------------- */
 enum { LP_S_TTY = 1,              /* a terminal of the box's own /dev/pts, the controlling one: it is
@@ -165,7 +170,10 @@ enum { LP_S_TTY = 1,              /* a terminal of the box's own /dev/pts, the c
        LP_S_CODE_FD = 8,          /* a further descriptor becomes the guest's lowest free one, read
                                      only: for backends without a scratch tmpfs */
        LP_S_LAST = 16,            /* no SPAWN comes behind it: the box ends with EXITED by itself */
-       LP_S_INLINE = 32 };        /* the args block follows the record, and no memfd comes */
+       LP_S_INLINE = 32,          /* the args block follows the record, and no memfd comes */
+       LP_S_RENEWED = 64,         /* its budget of CPU time is renewed (RENEW): RLIMIT_CPU, which cannot be,
+                                     is not set */
+       LP_S_PIDFD = 128 };        /* SPAWNED is to bring one, where pid 1 does not know the host's number */
 /* Descriptors, in order: args memfd, exit pipe (write end; closed when EXITED is sent, or when pid 1
  * dies), in, out, err, [control], [code].  The args block: u32 argc, u32 envc, then argc + envc
  * NUL-ended strings; the first is the program: with a "/" as it is, else looked up in the PATH of
@@ -188,6 +196,12 @@ typedef struct lp_dial { lp_head head; uint32_t port, family; } lp_dial;
  * its other end reads it when what was PUT before is in place.  After a PUT that failed nothing is sent. */
 typedef struct lp_relay { lp_head head; uint32_t len, reserved; } lp_relay;
 
+/* Clean, relative to the root that the guest sees; no element may be a link.  OPEN: a file or a directory,
+ * to be read: its descriptor comes with PLACED.  REMOVE: with all that is in it; a mount is only emptied. */
+typedef struct lp_renew { lp_head head; } lp_renew;
+
+typedef struct lp_path { lp_head head; char path[4096 - 16]; } lp_path;
+
 /* ---- Answers ------------------------------------------------------------------------------ */
 /* READY carries one descriptor, the root of the scratch tmpfs, if there is one. */
 typedef struct lp_ready {
@@ -205,8 +219,8 @@ typedef struct lp_failed {
 	char message[400];            /* what failed, the subject in quotes */
 } lp_failed;
 /* pid: outside, 0 = not known (pid 1 of a pid namespace sees none but its own).  With LP_S_TTY comes the
- * master of the terminal. */
-typedef struct lp_spawned { lp_head head; int32_t pid, pid_inside; } lp_spawned;
+ * master of the terminal; last, with has_pidfd, a pidfd. */
+typedef struct lp_spawned { lp_head head; int32_t pid, pid_inside; uint32_t has_pidfd, reserved; } lp_spawned;
 
 enum { LP_LIMIT_NONE = 0, LP_LIMIT_MEMORY, LP_LIMIT_CPU, LP_LIMIT_PIDS,
        LP_LIMIT_UNENFORCEABLE };
@@ -225,7 +239,7 @@ typedef struct lp_exited {
 } lp_exited;
 typedef struct lp_limit { lp_head head; uint32_t limit, reserved; } lp_limit;
 typedef struct lp_dialed { lp_head head; int32_t os_errno; uint32_t reserved; } lp_dialed; /* one fd if 0 */
-typedef struct lp_placed { lp_head head; } lp_placed; /* the files of that PUT are there */
+typedef struct lp_placed { lp_head head; } lp_placed; /* that PUT, OPEN (one fd) or REMOVE is done */
 typedef struct lp_gone { lp_head head; uint32_t leftovers, reserved; } lp_gone; /* cgroups not removed */
 
 /* ---- Decoding: 0, or -1 with *why a constant text.  Nothing is copied; `data` stays. -------- */

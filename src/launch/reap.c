@@ -266,12 +266,41 @@ static void order_put(launch_box *box, const lp_put *put, int fd)
 		box->stopping = true;
 }
 
+static void order_path(launch_box *box, const lp_path *order)
+{
+	launch_failure failure;
+	lp_placed placed;
+	bool open = order->head.kind == LP_OPEN;
+	int fd = open ? put_open(order->path, &failure) : -1;
+	int rc = open ? fd : put_remove(order->path, &failure);
+
+	wire_head(&placed.head, LP_PLACED, sizeof placed, order->head.id);
+	if (rc < 0)
+		wire_failed(box->control, order->head.id, 0, &failure);
+	else
+		wire_send(box->control, &placed, sizeof placed, &fd, open);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* What waits at the other end must not go on without the files that it was to find.  Where the record
  * cannot be sent nobody waits any more, and the host will hear of that end. */
 static void order_relay(const launch_box *box, const lp_relay *relay, const int *fds, uint32_t count)
 {
 	if (!box->put_failed)
 		wire_send(fds[0], relay + 1, relay->len, fds + 1, count - 1);
+}
+
+void reap_renew(launch_box *box)
+{
+	link_limit word = { .budget = ++box->budget };
+
+	if (box->plan->cpu_us == SB_UNLIMITED || !(box->plan->steps & LP_SAMPLE))
+		return;
+	if (box->watch)
+		watch_renew(box->watch, word.budget);
+	else
+		wire_send(box->link, &word, sizeof word, NULL, 0);
 }
 
 static void execute_order(launch_box *box, lp_head *head, int *fds, uint32_t count)
@@ -291,6 +320,13 @@ static void execute_order(launch_box *box, lp_head *head, int *fds, uint32_t cou
 		break;
 	case LP_STOP:
 		order_stop(box, (const lp_stop *)(const void *)head);
+		break;
+	case LP_OPEN:
+	case LP_REMOVE:
+		order_path(box, (const lp_path *)(const void *)head);
+		break;
+	case LP_RENEW:
+		reap_renew(box);
 		break;
 	case LP_RELAY:
 		order_relay(box, (const lp_relay *)(const void *)head, fds, count);
@@ -348,7 +384,9 @@ static bool read_link(launch_box *box)
 	if (n <= 0)
 		return false;
 	if (n == sizeof order) {
-		limit_reached(box, order.limit);
+		/* of a budget that is over nobody is to be ended any more */
+		if (order.limit != LP_LIMIT_CPU || order.budget == box->budget)
+			limit_reached(box, order.limit);
 		wire_send(box->link, &order, sizeof order, NULL, 0);
 	}
 	return true;

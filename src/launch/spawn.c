@@ -237,7 +237,7 @@ static int leave_real_time(const launch_box *box, launch_failure *f)
 	return 0;
 }
 
-static int set_limits(const launch_box *box, launch_failure *f)
+static int set_limits(const launch_box *box, uint32_t flags, launch_failure *f)
 {
 	const lp_plan *p = box->plan;
 	uint64_t seconds, processes = process_limit(box);
@@ -253,7 +253,8 @@ static int set_limits(const launch_box *box, launch_failure *f)
 		setrlimit(RLIMIT_NOFILE, &box->open_files);
 	if (!error && p->file_bytes != SB_UNLIMITED)
 		error = set_limit(RLIMIT_FSIZE, p->file_bytes, p->file_bytes);
-	if (!error && p->cpu_us != SB_UNLIMITED) { /* of one process; the watcher sees all, and usually first */
+	/* of one process; the watcher sees all, and usually first */
+	if (!error && p->cpu_us != SB_UNLIMITED && !(flags & LP_S_RENEWED)) {
 		seconds = p->cpu_us / 1000000 + 2;
 		error = set_limit(RLIMIT_CPU, seconds, seconds + 1); /* SIGXCPU, then SIGKILL */
 	}
@@ -383,7 +384,7 @@ static int prepare(child *c)
 		return launch_fail(f, -error, "cgroup", "cannot join the sandbox's cgroup");
 	if (setsid() < 0 && (box->plan->steps & LP_SESSION))
 		return launch_fail(f, errno, "session", "cannot make a session of its own");
-	if (set_limits(box, f) < 0)
+	if (set_limits(box, c->request->flags, f) < 0)
 		return -1;
 	if (box->walls_in_child)
 		prefer_self_for_oom(box);
@@ -448,12 +449,23 @@ static launch_command *free_place(launch_box *box)
 	return NULL;
 }
 
-static void answer_spawned(launch_box *box, uint32_t id, int pid, int master)
+static void answer_spawned(launch_box *box, const lp_spawn *r, int pid, int master)
 {
 	lp_spawned answer = { .pid = box->own_pids ? 0 : pid, .pid_inside = pid };
+	int fds[2] = { master }, pidfd = -1;
+	uint32_t count = master >= 0;
 
-	wire_head(&answer.head, LP_SPAWNED, sizeof answer, id);
-	wire_send(box->control, &answer, sizeof answer, &master, master >= 0);
+	/* where there is none the host has no number for it */
+	if (box->own_pids && (r->flags & LP_S_PIDFD))
+		pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd >= 0) {
+		fds[count++] = pidfd;
+		answer.has_pidfd = 1;
+	}
+	wire_head(&answer.head, LP_SPAWNED, sizeof answer, r->head.id);
+	wire_send(box->control, &answer, sizeof answer, fds, count);
+	if (pidfd >= 0)
+		close(pidfd);
 }
 
 static int child_run(void *c)
@@ -509,11 +521,14 @@ static void take_place(launch_box *box, launch_command *place, const lp_spawn *r
 		place->tty = fds[FD_IN];
 		fds[FD_IN] = -1;
 	}
-	if (!box->running++)
+	if (!box->running++) {
 		box->limit = LP_LIMIT_NONE; /* it ended those before */
+		if (box->spawned)
+			reap_renew(box);
+	}
 	box->spawned = true;
 	box->detached |= !!(r->flags & LP_S_DETACHED);
-	answer_spawned(box, r->head.id, pid, master);
+	answer_spawned(box, r, pid, master);
 }
 
 /* Of the child's filter: it has sent it before it executed its program. */

@@ -152,6 +152,8 @@ static void read_link(watcher *w, const launch_box *box)
 		return;
 	if (answer.limit)
 		w->told_us = 0;
+	else if (answer.budget)
+		watch_renew(&w->watch, answer.budget);
 	if (count)
 		w->watch.scratch = fd;
 }
@@ -160,7 +162,7 @@ static void read_link(watcher *w, const launch_box *box)
  * for while it starts a command.) */
 static bool look(watcher *w, const launch_box *box)
 {
-	link_limit order = { .limit = watch_look(&w->watch, box) };
+	link_limit order = { .limit = watch_look(&w->watch, box), .budget = w->watch.budget };
 
 	if (order.limit && !w->told_us) {
 		w->told_us = wire_now_us();

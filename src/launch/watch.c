@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 
 #define MAX_FAILURES 3u
+#define MOST_REST_US 5000000u
 
 void watch_init(launch_watch *w, const launch_box *box, int root)
 {
@@ -86,6 +87,35 @@ static int take_sample(const launch_watch *w, const launch_box *box, launch_samp
 	return 0;
 }
 
+void watch_renew(launch_watch *w, uint32_t budget)
+{
+	w->budget = budget;
+	w->renew = w->cpu;
+	w->due_us = wire_now_us();
+}
+
+/* What counts of it.  Sampled, it may fall: children that nobody waited for take theirs along. */
+static uint64_t cpu_counted(launch_watch *w, uint64_t cpu_us)
+{
+	if (w->renew || cpu_us < w->cpu_base_us)
+		w->cpu_base_us = cpu_us;
+	w->renew = false;
+	return cpu_us - w->cpu_base_us;
+}
+
+/* Microseconds until the next look.  Where CPU time alone is watched, half of what is left cannot be used
+ * sooner on all processors: a session that rests need not be looked at ten times a second. */
+static uint64_t next_look_us(const launch_watch *w, const lp_plan *p, const launch_sample *now)
+{
+	uint64_t next = sample_next_us(p, now, w->cpus), rest;
+
+	if (w->memory || w->pids || now->cpu_us >= p->cpu_us)
+		return next;
+	rest = (p->cpu_us - now->cpu_us) / 2 / w->cpus;
+	rest = rest < MOST_REST_US ? rest : MOST_REST_US;
+	return rest > next ? rest : next;
+}
+
 uint32_t watch_look(launch_watch *w, const launch_box *box)
 {
 	const lp_plan *p = box->plan;
@@ -101,9 +131,11 @@ uint32_t watch_look(launch_watch *w, const launch_box *box)
 	w->failures = 0;
 	if (cgroup_vanished(&box->cgroup))
 		return LP_LIMIT_UNENFORCEABLE;
-	if (w->cpu)
+	if (w->cpu) {
+		now.cpu_us = cpu_counted(w, now.cpu_us);
 		cgroup_lease_cpu(&box->cgroup, p, now.cpu_us);
-	w->due_us = wire_now_us() + sample_next_us(p, &now, w->cpus);
+	}
+	w->due_us = wire_now_us() + next_look_us(w, p, &now);
 	if (w->memory && now.memory_bytes > p->memory_bytes)
 		limit = LP_LIMIT_MEMORY;
 	else if (w->cpu && now.cpu_us > p->cpu_us)

@@ -205,6 +205,7 @@ static void eval_done(sb_session *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->repl->evaluating = false;
+	s->used_ns = clock_now_ns();
 	topic_wake(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -364,7 +365,7 @@ static int take_out(evaluation *v, sb_error *err)
 	sb_error why = { 0 };
 	sb_tree *tree = NULL;
 
-	if (!table->get || out->unfinished)
+	if (!table->collect || !table->get || out->unfinished) /* it has no /out */
 		return 0;
 	int code = sb_tree_new(l->collect_bytes ? l->collect_bytes : l->fs_bytes, l->fs_nodes,
 			       &tree, err);
@@ -444,6 +445,7 @@ static int exchange(evaluation *v, sb_error *err)
 	t->lens[1] = c->code_len;
 	t->parts[2] = c->input;
 	t->lens[2] = input_len;
+	repl_renew(v->s);
 	repl_exchange(t);
 	t->pump.command = NULL;
 	return 0;

@@ -10,6 +10,8 @@
 
 #include "session.h"
 
+enum { MANAGER_MOST = 65536 };        /* sessions of one manager */
+
 typedef struct keep_ops {
 	int (*open)(void *user, const sb_spec *spec, const sb_session_options *opts,
 		    const sb_wait *wait, sb_session **session, sb_error *err);
@@ -42,6 +44,8 @@ int manager_make(sb_sandbox *sandbox, const keep_ops *ops, bool thread, const sb
 /* A session that is open already, with limits of its own (0 = none). */
 int manager_adopt(sb_manager *manager, sb_session *session, uint64_t idle_ms, uint64_t lifetime_ms,
 		  sb_error *err);
+/* Something may be due: the thread looks again. */
+void manager_look(sb_manager *manager);
 /* Closes what is due; when the next look is (SB_UNLIMITED = nothing ever is). */
 uint64_t manager_reap(sb_manager *manager);
 

@@ -164,6 +164,7 @@ struct sb_session {
 	unsigned starting;            /* spawns under way */
 	unsigned running;             /* processes that are not over */
 	uint64_t used_ns;             /* when something last began or ended in it */
+	uint64_t idle_ms, lifetime_ms; /* what its sandbox's own manager holds; 0 = nothing */
 	bool busy;                    /* somebody has the turn */
 	bool io_waits;                /* the I/O thread wanted it meanwhile */
 	bool closing, closed;
@@ -183,6 +184,10 @@ int session_check(const sb_session *s, const char *what, sb_error *err);
 /* Kills all in it; closes it within the call's time. */
 void session_begin_close(sb_session *s);
 int session_end_close(sb_session *s, const sb_call *call, sb_error *err);
+
+/* sandbox.c: by a manager of the sandbox's own, from now on; no more, it is closed. */
+int sandbox_watch(sb_sandbox *sandbox, sb_session *s, sb_error *err);
+void sandbox_unwatch(sb_session *s);
 
 /* ---- spawn.c --------------------------------------------------------------------------------------- */
 typedef struct spawn_extra {

@@ -16,7 +16,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MANAGER_SESSIONS = 64, MANAGER_MOST = 65536, MANAGER_IDLE_MS = 300000,
+enum { MANAGER_SESSIONS = 64, MANAGER_IDLE_MS = 300000,
        MANAGER_LIFETIME_MS = 3600000, MANAGER_REAP_MS = 10000, MANAGER_CLOSE_MS = 10000,
        MANAGER_OPEN_MS = 60000 };
 
@@ -265,6 +265,14 @@ static void *reaper(void *user)
 	return NULL;
 }
 
+void manager_look(sb_manager *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->opened++;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
 /* The lock is held.  Signals are for the application's own threads. */
 static int start_reaper(sb_manager *m, sb_error *err)
 {
@@ -486,10 +494,14 @@ int manager_adopt(sb_manager *m, sb_session *session, uint64_t idle_ms, uint64_t
 		free(e);
 		return code;
 	}
+	m->ops.hold(session); /* until it is settled whether the entry keeps one */
 	*e = (entry){ .session = session, .opened_ns = m->ops.now_ns(m->ops.user),
 		      .idle_ns = span(idle_ms, SB_UNLIMITED),
 		      .lifetime_ns = span(lifetime_ms, SB_UNLIMITED) };
-	return settle(m, &own, e, err);
+	code = settle(m, &own, e, err);
+	if (code >= 0)
+		m->ops.drop(session);
+	return code;
 }
 
 static int create(sb_manager *m, const sb_spec *spec, const sb_session_options *o, const sb_wait *wait,

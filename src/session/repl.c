@@ -129,6 +129,17 @@ static void give_turn(sb_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+void repl_renew(sb_session *s)
+{
+	uint64_t cpu_ms = s->e.limits.cpu_ms;
+
+	if (!session_table(s)->renew || !cpu_ms || cpu_ms == SB_UNLIMITED)
+		return;
+	take_turn(s);
+	session_table(s)->renew(s->repl->guest);
+	give_turn(s);
+}
+
 bool repl_has_ended(const repl *r)
 {
 	struct pollfd fd = { .fd = r->io.exited, .events = POLLIN };

@@ -60,6 +60,8 @@ void repl_free(repl *r); /* NULL is fine; the guest is gone by then */
 int repl_start(sb_session *s, const sb_call *call, sb_error *err);
 /* Kills and reaps what runs, closes its descriptors. */
 void repl_end(sb_session *s);
+/* An evaluation begins: its budget of CPU time counts from here on. */
+void repl_renew(sb_session *s);
 /* Sends the parts, and hears out the guest to the end of this exchange.  pump.why tells. */
 void repl_exchange(repl_talk *talk);
 repl_talk *repl_talk_new(void); /* NULL = no memory */

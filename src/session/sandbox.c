@@ -6,6 +6,7 @@
  * runs, ids and sessions under `lock`, the states of each backend under the slot's own.  No lock is held while a
  * callback or a run is under way, but a slot's while its backend is probed.
  */
+#include "keep.h"
 #include "live.h"
 
 #include <errno.h>
@@ -525,6 +526,34 @@ int sb_sandbox_new(const sb_sandbox_options *opts, const sb_wait *wait, sb_sandb
 	return 0;
 }
 
+/* ---- sessions with an idle time or an age ----------------------------------------------------------- */
+
+int sandbox_watch(sb_sandbox *sandbox, sb_session *s, sb_error *err)
+{
+	const sb_manager_options most = { .size = sizeof most, .max_sessions = MANAGER_MOST,
+					  .reap_ms = SB_UNLIMITED };
+	int code = 0;
+
+	pthread_mutex_lock(&sandbox->lock);
+	if (!sandbox->manager)
+		code = manager_make(NULL, &keep_watched, true, &most, &sandbox->manager, err);
+	pthread_mutex_unlock(&sandbox->lock);
+	return code < 0 ? code : manager_adopt(sandbox->manager, s, s->idle_ms, s->lifetime_ms, err);
+}
+
+void sandbox_unwatch(sb_session *s)
+{
+	sb_manager *m;
+
+	if (!s->idle_ms && !s->lifetime_ms)
+		return;
+	pthread_mutex_lock(&s->sandbox->lock);
+	m = s->sandbox->manager;
+	pthread_mutex_unlock(&s->sandbox->lock);
+	if (m) /* it stays as long as the sandbox, and so as long as we */
+		manager_look(m);
+}
+
 /* ---- closing --------------------------------------------------------------------------------------- */
 
 /* Waits until no run is inside; false = the deadline came first. */
@@ -599,6 +628,14 @@ static int not_idle(sb_error *err, bool told)
 			 told ? "" : " and could not be told");
 }
 
+/* Nobody comes with another session by now. */
+static int shut_manager(sb_sandbox *sandbox, const sb_call *call, sb_error *err)
+{
+	const sb_wait rest = keep_rest(NULL, call);
+
+	return sandbox->manager ? sb_manager_shutdown(sandbox->manager, &rest, err) : 0;
+}
+
 int sb_sandbox_close(sb_sandbox *sandbox, const sb_wait *wait, sb_error *err)
 {
 	sb_call call;
@@ -625,6 +662,9 @@ int sb_sandbox_close(sb_sandbox *sandbox, const sb_wait *wait, sb_error *err)
 		code = close_sessions(sandbox, &call, err);
 	if (!idle || code < 0)
 		return code < 0 ? code : not_idle(err, told);
+	code = shut_manager(sandbox, &call, err);
+	if (code < 0)
+		return code;
 	io_stop(sandbox);
 	forget_states(sandbox);
 	return 0;
@@ -639,6 +679,7 @@ void sandbox_unref(sb_sandbox *sandbox)
 {
 	if (atomic_fetch_sub(&sandbox->refs, 1) != 1)
 		return;
+	sb_manager_free(sandbox->manager);
 	fd_close(&sandbox->stop_fd);
 	fd_close(&sandbox->operator_workspace_fd);
 	if (sandbox->pid == getpid()) {

@@ -100,6 +100,11 @@ static int note(const sb_session *s, uint32_t what, uint32_t action, int code, c
 	return audit_write(s->sandbox, &n, err);
 }
 
+static bool is_negative(uint64_t ms)
+{
+	return ms > INT64_MAX && ms != SB_UNLIMITED;
+}
+
 static int read_options(sb_session *s, const sb_session_options *opts, sb_session_options *o,
 			sb_error *err)
 {
@@ -111,10 +116,10 @@ static int read_options(sb_session *s, const sb_session_options *opts, sb_sessio
 	if (o->flags & ~(uint64_t)SB_SESSION_AUTO_RESTART)
 		return error_set(err, SB_ERR_UNSUPPORTED, "session", "unknown flags 0x%llx",
 				 (unsigned long long)o->flags);
-	if (o->idle_ms || o->lifetime_ms)
-		return error_set(err, SB_ERR_UNSUPPORTED, "session",
-				 "idle_ms and lifetime_ms are a manager's to hold; open the session by "
-				 "sb_manager_create()");
+	if (is_negative(o->idle_ms) || is_negative(o->lifetime_ms))
+		return error_set(err, SB_ERR_INVALID, "session", "idle_ms or lifetime_ms is negative");
+	s->idle_ms = o->idle_ms == SB_UNLIMITED ? 0 : o->idle_ms;
+	s->lifetime_ms = o->lifetime_ms == SB_UNLIMITED ? 0 : o->lifetime_ms;
 	if ((o->flags || o->max_evals) && !o->language)
 		return error_set(err, SB_ERR_INVALID, "session",
 				 "max_evals and auto-restart are for sessions with a language");
@@ -157,13 +162,7 @@ static int resolve(sb_session *s, const sb_spec *spec, const char *language, sb_
 	s->e.command.language = language;
 	s->e.session = s->e.id;
 	s->e.interactive = language != NULL;
-	int code = effective_read(&s->e, copy, NULL, err);
-	const sb_limits *defaults = s->sandbox->default_limits;
-
-	/* of the session as a whole: what a profile allows one run would end it after some evaluations */
-	if (code >= 0 && language && !s->e.caller_limits.cpu_ms && !(defaults && defaults->cpu_ms))
-		s->e.caller_limits.cpu_ms = SB_UNLIMITED;
-	return code;
+	return effective_read(&s->e, copy, NULL, err);
 }
 
 /* A language is there to be evaluated. */
@@ -283,6 +282,14 @@ int sb_session_open(sb_sandbox *sandbox, const sb_spec *spec, const sb_session_o
 		code = prepare(s, spec, opts, &call, err);
 	if (code >= 0)
 		code = create(s, &call, err);
+	if (code >= 0 && (s->idle_ms || s->lifetime_ms)) {
+		code = sandbox_watch(sandbox, s, err);
+		if (code < 0) { /* it is listed: closed like any */
+			sb_session_close(s, NULL, NULL);
+			session_unref(s);
+			s = NULL;
+		}
+	}
 	if (code >= 0) {
 		*session = s;
 	} else if (s) {
@@ -430,8 +437,10 @@ int session_end_close(sb_session *s, const sb_call *call, sb_error *err)
 	int code = close_locked(s, call, err);
 
 	pthread_mutex_unlock(&s->lock);
-	if (code == 1)
+	if (code == 1) {
 		unlist(s);
+		sandbox_unwatch(s);
+	}
 	return code < 0 ? code : 0;
 }
 

@@ -64,6 +64,7 @@ struct sb_sandbox {
 	live_id *ids;
 	sb_session *sessions;
 	struct io_thread *io;         /* NULL until a process needs it */
+	sb_manager *manager;          /* of sessions with an idle time or an age, NULL until there is one */
 	int stop_fd;                  /* eventfd: the object is being closed */
 	arena mem;
 	backend_slot *slots;

@@ -267,6 +267,7 @@ static int go_live(spawning *w, sb_error *err)
 	int code;
 
 	take_descriptors(w);
+	p->pid = session_table(s)->pid ? session_table(s)->pid(p->guest) : 0;
 	p->deadline_ns = wall_end(p, &s->e.limits);
 	code = take_input(w, err);
 	if (code >= 0)

@@ -655,6 +655,249 @@ static void files_of_each(void **state)
 	   "given\n");
 }
 
+/* ---- files from outside ------------------------------------------------------------------------- */
+
+static char place[64]; /* where the guest may write, and nobody else's files are */
+
+/* Whatever has no files refuses them, and says so. */
+static bool has_files(void)
+{
+	static char dir[] = "/tmp/evals-files.XXXXXX", work[] = "/work";
+
+	if (w.is_fake)
+		return false;
+	session = open_one();
+	if (!strcmp(w.backend, "process")) {
+		strcpy(dir + strlen(dir) - 6, "XXXXXX");
+		assert_non_null(mkdtemp(dir));
+		strcpy(place, dir);
+	} else {
+		strcpy(place, work);
+	}
+	return true;
+}
+
+static const char *at_place(const char *name)
+{
+	static char paths[4][300];
+	static int next;
+	char *path = paths[next++ % 4];
+
+	snprintf(path, sizeof paths[0], "%s/%s", place, name);
+	return path;
+}
+
+static int put(const char *path, const char *text)
+{
+	return sb_session_put(session, path, text, strlen(text), NULL, &err);
+}
+
+static void has_file(const char *path, const char *name, const char *text)
+{
+	sb_node node = { .size = sizeof node };
+	sb_tree *tree = NULL;
+
+	if (sb_session_get(session, path, NULL, &tree, &err) < 0)
+		fail_msg("%s: %s", path, err.message);
+	assert_int_equal(sb_tree_find(tree, name, &node, &err), 0);
+	assert_int_equal(node.len, strlen(text));
+	assert_memory_equal(node.data, text, node.len);
+	sb_tree_free(tree);
+}
+
+static void python_in_place(const char *code, const char *out)
+{
+	char whole[1200];
+
+	snprintf(whole, sizeof whole, "import os\nos.chdir('%s')\n%s", place, code);
+	ok(eval(whole), out);
+}
+
+static void files_in_and_out(void **state)
+{
+	sb_tree *tree = NULL;
+
+	(void)state;
+	if (!has_files())
+		skip();
+	assert_int_equal(put(at_place("deep/er/one"), "first"), 0);
+	python_in_place("print(open('deep/er/one').read())", "first\n");
+	assert_int_equal(put(at_place("deep/er/one"), "second"), 0); /* replaced */
+	assert_int_equal(put(at_place("empty"), ""), 0);
+	python_in_place("print(open('deep/er/one').read(), os.path.getsize('empty'), "
+			"oct(os.stat('empty').st_mode), os.stat('empty').st_uid == os.getuid())\n"
+			"open('deep/two', 'w').write('2'); os.symlink('/etc/passwd', 'deep/link'); "
+			"os.mkfifo('deep/pipe')",
+			"second 0 0o100644 True\n");
+	has_file(at_place("deep/er/one"), "one", "second");
+	has_file(at_place("deep"), "er/one", "second");
+	has_file(at_place("deep"), "two", "2");
+	assert_int_equal(sb_session_get(session, at_place("deep"), NULL, &tree, &err), 0);
+	assert_int_equal(sb_tree_find(tree, "link", &(sb_node){ .size = sizeof(sb_node) }, NULL),
+			 SB_ERR_NOT_FOUND);
+	sb_tree_free(tree);
+	assert_int_equal(sb_session_remove(session, at_place("deep/er/one"), NULL, &err), 0);
+	python_in_place("print(os.listdir('deep/er'))", "[]\n");
+	python_in_place("for i in range(50): os.makedirs(f'deep/{i}/x/y'); open(f'deep/{i}/f', 'w').close()", "");
+	assert_int_equal(sb_session_remove(session, at_place("deep"), NULL, &err), 0);
+	assert_int_equal(sb_session_remove(session, at_place("deep"), NULL, &err), SB_ERR_NOT_FOUND);
+	assert_int_equal(sb_session_get(session, at_place("deep"), NULL, &tree, &err), SB_ERR_NOT_FOUND);
+	assert_int_equal(put(at_place("binary"), "\377\1"), 0);
+	has_file(at_place("binary"), "binary", "\377\1");
+	python_in_place("print(sorted(os.listdir()))", "['binary', 'empty']\n");
+	assert_int_equal(sb_session_remove(session, place, NULL, &err), 0);
+}
+
+static void files_refused(void **state)
+{
+	sb_tree *tree = NULL;
+
+	(void)state;
+	if (!has_files())
+		skip();
+	assert_int_equal(put("relative", "x"), SB_ERR_INVALID_PATH);
+	assert_int_equal(put(at_place("../x"), "x"), SB_ERR_INVALID_PATH);
+	assert_int_equal(put("/", "x"), SB_ERR_IS_DIR);
+	assert_int_equal(put(NULL, "x"), SB_ERR_INVALID_PATH);
+	assert_int_equal(sb_session_put(session, at_place("x"), NULL, 1, NULL, &err), SB_ERR_INVALID);
+	assert_int_equal(sb_session_get(session, place, NULL, NULL, &err), SB_ERR_INVALID);
+	python_in_place("os.mkdir('dir'); open('file', 'w').write('file'); os.symlink('/etc', 'out'); "
+			"os.symlink('file', 'to'); os.mkfifo('pipe'); None", "");
+	assert_int_equal(put(at_place("dir"), "x"), SB_ERR_IS_DIR);
+	assert_int_equal(put(at_place("file/x"), "x"), SB_ERR_NOT_DIR);
+	/* no link is followed, neither within the path nor at its end */
+	assert_int_equal(put(at_place("out/passwd"), "x"), SB_ERR_PATH_TRAVERSAL);
+	assert_non_null(strstr(err.message, "link"));
+	assert_int_equal(sb_session_get(session, at_place("out/passwd"), NULL, &tree, &err),
+			 SB_ERR_PATH_TRAVERSAL);
+	assert_int_equal(sb_session_get(session, at_place("to"), NULL, &tree, &err), SB_ERR_PATH_TRAVERSAL);
+	assert_int_equal(sb_session_remove(session, at_place("out/passwd"), NULL, &err),
+			 SB_ERR_PATH_TRAVERSAL);
+	assert_int_equal(sb_session_get(session, at_place("pipe"), NULL, &tree, &err), SB_ERR_INVALID_PATH);
+	assert_null(tree);
+	assert_int_equal(put(at_place("to"), "x"), 0); /* the link gives way, its target stays */
+	python_in_place("print(open('file').read(), os.path.islink('to'))", "file False\n");
+	assert_int_equal(sb_session_remove(session, at_place("out"), NULL, &err), 0);
+	assert_int_equal(access("/etc/passwd", F_OK), 0);
+	if (!strcmp(w.backend, "linux")) { /* elsewhere nothing is held back */
+		assert_int_equal(put("/usr/x", "x"), SB_ERR_FORBIDDEN);
+		assert_int_equal(put("/in/x", "x"), SB_ERR_FORBIDDEN);
+		assert_int_equal(sb_session_get(session, "/etc/passwd", NULL, &tree, &err), SB_ERR_FORBIDDEN);
+		assert_int_equal(put("/tmp/x", "x"), 0);
+		if (put("/home/sandbox/x", "x") < 0)
+			fail_msg("%s", err.message);
+		assert_int_equal(sb_session_remove(session, "/tmp", NULL, &err), 0); /* emptied */
+		ok(eval("print(os.listdir('/tmp'), os.listdir('/home/sandbox'))"), "[] ['x']\n");
+	}
+	sb_session_remove(session, place, NULL, &err);
+	sb_session_close(session, NULL, NULL);
+	assert_int_equal(put(at_place("x"), "x"), SB_ERR_SESSION_CLOSED);
+	assert_int_equal(sb_session_get(session, place, NULL, &tree, &err), SB_ERR_SESSION_CLOSED);
+	assert_int_equal(sb_session_remove(session, place, NULL, &err), SB_ERR_SESSION_CLOSED);
+	assert_int_equal(sb_session_remove(NULL, place, NULL, &err), SB_ERR_INVALID);
+}
+
+/* What does not fit is told, and leaves what was there. */
+static void files_under_the_quota(void **state)
+{
+	sb_tree *tree = NULL;
+	size_t len = 3 << 20;
+	char *much;
+
+	if (strcmp(w.backend, "linux"))
+		skip(); /* no quota */
+	limits.fs_bytes = 2 << 20;
+	NEEDS_REAL();
+	much = calloc(1, len);
+	assert_non_null(much);
+	assert_int_equal(put("/work/file", "small"), 0);
+	assert_int_equal(sb_session_put(session, "/work/file", much, len, NULL, &err), SB_ERR_FS_QUOTA);
+	has_file("/work/file", "file", "small");
+	ok(eval("import os\nprint(os.listdir('/work'))"), "['file']\n");
+	/* a sparse giant is not read to its end */
+	ok(eval("os.truncate('/work/file', 1 << 40)"), "");
+	assert_int_equal(sb_session_get(session, "/work/file", NULL, &tree, &err), SB_ERR_FS_QUOTA);
+	assert_null(tree);
+	free(much);
+}
+
+/* Links and folders that change places all the time lead nowhere else. */
+static void files_against_a_busy_guest(void **state)
+{
+	other o = { .code = "import os, time\nend = time.time() + 1.5\nos.makedirs('/work/a', exist_ok=True)\n"
+			    "while time.time() < end:\n"
+			    "    try:\n        os.rename('/work/a', '/work/b'); os.symlink('/etc', '/work/a')\n"
+			    "        os.unlink('/work/a'); os.rename('/work/b', '/work/a')\n"
+			    "    except OSError: pass\n" };
+	sb_node node = { .size = sizeof node };
+
+	if (strcmp(w.backend, "linux"))
+		skip();
+	NEEDS_REAL();
+	start(&o);
+	await_state(SB_STATE_BUSY);
+	for (int i = 0; i < 300; i++) {
+		sb_tree *tree = NULL;
+		int code = put("/work/a/hosts", "mine");
+
+		assert_true(code == 0 || code == SB_ERR_PATH_TRAVERSAL || code == SB_ERR_NOT_FOUND ||
+			    code == SB_ERR_FORBIDDEN || code == SB_ERR_IO);
+		if (sb_session_get(session, "/work/a/hosts", NULL, &tree, &err) < 0)
+			continue;
+		assert_int_equal(sb_tree_find(tree, "hosts", &node, NULL), 0);
+		assert_int_equal(node.len, 4);
+		sb_tree_free(tree);
+	}
+	join(&o);
+	assert_int_equal(o.got.rc, 0);
+}
+
+/* ---- limits of each ------------------------------------------------------------------------------ */
+
+#define BURN "import time\nend = time.process_time() + %s\nwhile time.process_time() < end: pass\n"
+
+/* Twice as much together as one of them may use. */
+static void cpu_time_of_each(void **state)
+{
+	char code[200];
+
+	limits.cpu_ms = 1000;
+	NEEDS_REAL();
+	snprintf(code, sizeof code, BURN, ".55");
+	for (int i = 0; i < 4; i++)
+		ok(eval(code), "");
+	snprintf(code, sizeof code, BURN, "50");
+	answer a = eval(code);
+
+	assert_int_equal(a.outcome, SB_OUTCOME_BUDGET_EXCEEDED);
+	killed(a, SB_ERR_CPU_LIMIT);
+}
+
+/* It is closed by itself, whoever has a handle; while it works it is not idle. */
+static void idle_and_old(void **state)
+{
+	how.idle_ms = 400;
+	NEEDS_REAL();
+	ok(eval("import time\ntime.sleep(.8)\nprint('there')"), "there\n");
+	await_state(SB_STATE_CLOSED);
+	assert_int_equal(eval("1").rc, SB_ERR_SESSION_CLOSED);
+	sb_session_free(session);
+	how.idle_ms = 0;
+	how.lifetime_ms = 500;
+	session = open_one();
+	answer a = eval("import time\ntime.sleep(60)");
+
+	assert_true(a.rc == SB_ERR_SESSION_CLOSED || a.outcome == SB_OUTCOME_CANCELLED);
+	await_state(SB_STATE_CLOSED);
+	sb_session_free(session);
+	how.lifetime_ms = (uint64_t)-5;
+	session = NULL;
+	assert_int_equal(try_open(&session), SB_ERR_INVALID);
+	how.lifetime_ms = 3600000; /* closed before that: nothing holds it */
+	session = open_one();
+	ok(eval("1"), "1\n");
+}
+
 static void one_after_the_other(void **state)
 {
 	other o[4];
@@ -1074,6 +1317,12 @@ int main(int argc, char **argv)
 		TEST(output_caps),
 		TEST(memory_limit),
 		TEST(files_of_each),
+		TEST(files_in_and_out),
+		TEST(files_refused),
+		TEST(files_under_the_quota),
+		TEST(files_against_a_busy_guest),
+		TEST(cpu_time_of_each),
+		TEST(idle_and_old),
 		TEST(one_after_the_other),
 		TEST(sessions_share_nothing),
 		TEST(callback_and_cancel),

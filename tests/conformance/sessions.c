@@ -806,6 +806,39 @@ static void terminal_lines(void **state)
 
 /* ---- the suite ------------------------------------------------------------------------------------------------------------ */
 
+/* The number is that of the process on this host: what runs there, and nobody else. */
+static void pid_on_this_host(void **state)
+{
+	sb_process *p = spawn(&(wish){ .line = "exec sleep 100@", .steps = STEPS({ FAKE_SLEEP, 60000, NULL, 0 }) });
+	char path[64], text[256] = "", mark[32];
+	sb_list *list = NULL;
+	sb_info info = { .size = sizeof info };
+
+	(void)state;
+	if (w.is_fake) {
+		assert_int_equal(sb_process_pid(p), 0);
+		sb_process_free(p);
+		return;
+	}
+	assert_true(sb_process_pid(p) > 0);
+	assert_int_equal(sb_sandbox_list(w.sandbox, SB_LIST_PROCESSES, &list, &err), 0);
+	assert_int_equal(sb_list_at(list, 0, &info), 0);
+	assert_int_equal(info.pid, sb_process_pid(p));
+	sb_list_free(list);
+	snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)sb_process_pid(p));
+	snprintf(mark, sizeof mark, "100%ld", (long)getpid());
+	for (uint64_t late = now_ms() + 20000; memcmp(text, "sleep", 6) && now_ms() < late;) {
+		FILE *file = fopen(path, "r");
+
+		assert_non_null(file);
+		text[fread(text, 1, sizeof text - 1, file)] = 0;
+		fclose(file);
+	}
+	assert_string_equal(text, "sleep");
+	assert_string_equal(text + 6, mark);
+	sb_process_free(p);
+}
+
 #define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
 
 int main(int argc, char **argv)
@@ -818,7 +851,7 @@ int main(int argc, char **argv)
 		RUN_TEST(nobody_reads), RUN_TEST(held_up), RUN_TEST(its_life), RUN_TEST(sandbox_closes),
 		RUN_TEST(many), RUN_TEST(shared_walls), RUN_TEST(in_a_fork), RUN_TEST(host_killed),
 		RUN_TEST(terminal), RUN_TEST(terminal_sizes), RUN_TEST(terminal_ends),
-		RUN_TEST(terminal_interrupt), RUN_TEST(terminal_lines),
+		RUN_TEST(terminal_interrupt), RUN_TEST(terminal_lines), RUN_TEST(pid_on_this_host),
 	};
 
 	if (argc < 2) {

@@ -329,6 +329,15 @@ class Js(Common, unittest.TestCase):
         self.ok("_", b"'function'\n")
         self.assertIsNone(self.ok("undefined").value)
 
+    def test_throws_of_anything(self):
+        for thrown in ("undefined", "0", "''", "false"):
+            result = self.driver.eval(f"throw {thrown}")
+            self.assertEqual((result.status, result.exception), (1, thrown), result)
+            self.assertIn(b"Uncaught", result.err)
+        result = self.driver.eval("await Promise.reject()")
+        self.assertEqual((result.status, result.exception), (1, "undefined"), result)
+        self.ok("undefined")
+
     def test_await(self):
         self.ok("const a = await new Promise((r) => setTimeout(() => r('late'), 20)); a", b"'late'\n")
         self.ok("a", b"'late'\n")

@@ -23,7 +23,7 @@ static void collect(const host_tree *t, const char *dir, uint64_t bytes, uint64_
 
 	assert_true(fd >= 0 && real >= 0);
 	assert_int_equal(sb_tree_new(bytes, nodes, &h->tree, NULL), 0);
-	h->rc = collect_tree(real, &now, h->tree, &h->err);
+	h->rc = collect_tree(real, "/out", true, &now, h->tree, &h->err);
 	close(fd);
 	close(real);
 }
@@ -228,7 +228,7 @@ static void a_deadline_ends_it(void **state)
 	host_write(&t, "out/a", "12345");
 	fd = open(host_path(&t, "out"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(sb_tree_new(100, 100, &tree, NULL), 0);
-	assert_int_equal(collect_tree(fd, &late, tree, &err), SB_ERR_TIMEOUT);
+	assert_int_equal(collect_tree(fd, "/out", true, &late, tree, &err), SB_ERR_TIMEOUT);
 	sb_tree_free(tree);
 	close(fd);
 	host_tree_close(&t);

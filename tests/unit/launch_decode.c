@@ -249,6 +249,8 @@ static union {
 	lp_resize resize;
 	lp_stop stop;
 	lp_dial dial;
+	lp_path path;
+	lp_renew renew;
 	lp_ready ready;
 	lp_failed failed;
 	lp_spawned spawned;
@@ -302,7 +304,9 @@ static void spawns(void **state)
 	assert_true(request(7));
 	m.spawn.flags = LP_S_LAST;
 	assert_true(request(5));
-	m.spawn.flags = LP_S_INLINE * 2;
+	m.spawn.flags = LP_S_RENEWED | LP_S_PIDFD;
+	assert_true(request(5));
+	m.spawn.flags = LP_S_PIDFD * 2;
 	assert_false(request(5));
 	spawn_begin();
 	m.head.id = 0;
@@ -386,8 +390,54 @@ static void other_requests(void **state)
 	assert_false(request(0));
 	begin(LP_PLAN, sizeof m.stop);
 	assert_false(request(0));
-	begin(9, sizeof m.stop);
+	begin(LP_RENEW + 1, sizeof m.stop);
 	assert_false(request(0));
+}
+
+static void files_anywhere(void **state)
+{
+	static const char *const bad[] = { "", "/a", "a/", "a//b", "./a", "a/..", "..", "." };
+
+	(void)state;
+	begin(LP_PUT, sizeof m.put);
+	m.put.from_root = 1;
+	assert_true(request(1));
+	m.head.id = 0; /* nobody would hear of it */
+	assert_false(request(1));
+	m.head.id = 1;
+	m.put.from_root = 2;
+	assert_false(request(1));
+	for (uint32_t kind = LP_OPEN; kind <= LP_REMOVE; kind++) {
+		begin(kind, sizeof m.path);
+		strcpy(m.path.path, "work/a");
+		assert_true(request(0));
+		assert_false(request(1));
+		m.head.id = 0;
+		assert_false(request(0));
+		m.head.id = 1;
+		for (size_t i = 0; i < UNIT_LEN(bad); i++) {
+			strcpy(m.path.path, bad[i]);
+			assert_false(request(0));
+		}
+		memset(m.path.path, 'a', sizeof m.path.path); /* no end */
+		assert_false(request(0));
+	}
+	begin(LP_RENEW, sizeof m.renew);
+	assert_true(request(0));
+	assert_false(request(1));
+	begin(LP_PLACED, sizeof(lp_placed));
+	assert_true(answer(0));
+	assert_true(answer(1)); /* what was to be opened */
+	assert_false(answer(2));
+	begin(LP_SPAWNED, sizeof m.spawned);
+	m.spawned.pid_inside = 2;
+	assert_true(answer(0) && answer(1));
+	assert_false(answer(2));
+	m.spawned.has_pidfd = 1;
+	assert_true(answer(1) && answer(2));
+	assert_false(answer(0) || answer(3));
+	m.spawned.has_pidfd = 2;
+	assert_false(answer(2));
 }
 
 static void answers(void **state)
@@ -553,7 +603,7 @@ int main(void)
 		cmocka_unit_test(spoiled_cgroups), cmocka_unit_test(spoiled_mounts),
 		cmocka_unit_test(lengths), cmocka_unit_test(spawns),
 		cmocka_unit_test(spawns_with_their_arguments),
-		cmocka_unit_test(other_requests), cmocka_unit_test(answers),
+		cmocka_unit_test(other_requests), cmocka_unit_test(files_anywhere), cmocka_unit_test(answers),
 		cmocka_unit_test(argument_blocks), cmocka_unit_test(archives),
 	};
 

@@ -89,8 +89,11 @@ static void take(sb_box *box, const lh_answer *answer, int *fd)
 		break;
 	case LP_PLACED:
 		guest = guest_of(box, answer->head.id);
-		if (guest)
+		if (guest) {
 			guest->started = true;
+			guest->terminal = *fd; /* what was opened */
+			*fd = -1;
+		}
 		break;
 	case LP_EXITED:
 		take_exited(box, &answer->exited);

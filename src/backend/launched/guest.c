@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define END_WAIT_MS 2000u /* for what sb-launch has to say once pid 1 is dead */
@@ -103,6 +104,7 @@ static sb_guest *guest_new(sb_box *box, const sb_guest_request *request)
 	g->id = ++box->next_id;
 	g->before = box->usage;
 	g->terminal = -1;
+	g->renewed = request->flags & SB_GUEST_CONTROL && !(request->flags & SB_GUEST_LAST);
 	snprintf(g->program, sizeof g->program, "%s", request->argv[0]);
 	return g;
 }
@@ -117,8 +119,7 @@ static uint32_t spawn_flags(const sb_guest_request *request)
 		flags |= LP_S_CONTROL;
 	if (request->flags & SB_GUEST_DETACHED)
 		flags |= LP_S_DETACHED;
-	if (request->flags & SB_GUEST_LAST)
-		flags |= LP_S_LAST;
+	flags |= request->flags & SB_GUEST_LAST ? LP_S_LAST : LP_S_PIDFD;
 	return flags;
 }
 
@@ -136,7 +137,7 @@ static void fill_spawn(const sb_guest *g, const sb_guest_request *request, const
 		spawn->control = e->theirs[END_CONTROL];
 	spawn->rows = request->rows;
 	spawn->cols = request->cols;
-	spawn->flags |= spawn_flags(request);
+	spawn->flags |= spawn_flags(request) | (g->renewed ? LP_S_RENEWED : 0);
 }
 
 /* Until the program runs.  What ends the wait otherwise ends the guest, too. */
@@ -159,11 +160,27 @@ static int wait_started(sb_guest *g, const sb_call *call, sb_error *err)
 	return rc ? rc : error_set(err, SB_ERR_CLOSED, "spawn", "the sandbox has ended");
 }
 
-/* An answer is about something with an id: here it is the files. */
+/* An answer is about something with an id: here it is no guest. */
+static int wait_answer(sb_guest *asked, const sb_call *call, const char *step, sb_error *err)
+{
+	sb_box *box = asked->box;
+	sb_guest **link;
+	int rc;
+
+	asked->next = box->guests;
+	box->guests = asked;
+	rc = wait_started(asked, call, err);
+	if (rc == SB_ERR_CLOSED)
+		rc = error_set(err, SB_ERR_CONNECTION_LOST, step, "the sandbox has ended");
+	for (link = &box->guests; *link != asked;)
+		link = &(*link)->next;
+	*link = asked->next;
+	return rc;
+}
+
 int launched_put(sb_box *box, const lh_file *files, size_t count, const sb_call *call, sb_error *err)
 {
-	sb_guest here = { .box = box, .terminal = -1, .next = box->guests };
-	sb_guest **link;
+	sb_guest here = { .box = box, .terminal = -1 };
 	int rc;
 
 	if (box->next_id)
@@ -171,16 +188,98 @@ int launched_put(sb_box *box, const lh_file *files, size_t count, const sb_call 
 	rc = lh_put(box->launch, files, count, here.id, err);
 	if (rc)
 		return launched_send_failed(box, rc, err);
-	if (!here.id)
-		return 0;
-	box->guests = &here;
-	rc = wait_started(&here, call, err);
-	if (rc == SB_ERR_CLOSED)
-		rc = error_set(err, SB_ERR_CONNECTION_LOST, "put", "the sandbox has ended");
-	for (link = &box->guests; *link != &here;)
-		link = &(*link)->next;
-	*link = here.next;
+	return here.id ? wait_answer(&here, call, "put", err) : 0;
+}
+
+static int check_open(const sb_box *box, sb_error *err)
+{
+	return !box->launch || box->lost || box->gone
+		       ? error_set(err, SB_ERR_CLOSED, "files", "the sandbox has ended") : 0;
+}
+
+static int put_node(sb_box *box, const char *path, const sb_node *node, const sb_call *call, sb_error *err)
+{
+	sb_guest here = { .box = box, .terminal = -1 };
+	const lh_file file = { .path = path, .data = node->data, .len = node->len,
+		.mode = node->mode ? node->mode : 0644 };
+	int rc = check_open(box, err);
+
+	if (rc)
+		return rc;
+	here.id = ++box->next_id;
+	rc = lh_put_anywhere(box->launch, &file, here.id, err);
+	return rc ? launched_send_failed(box, rc, err) : wait_answer(&here, call, "files", err);
+}
+
+int launched_put_tree(sb_box *box, const char *path, const sb_tree *tree, const sb_call *call, sb_error *err)
+{
+	sb_node node = { .size = sizeof node };
+	int rc = sb_call_check(call, err);
+
+	for (size_t i = 0; !rc && i < sb_tree_count(tree); i++) {
+		char *whole;
+
+		rc = sb_tree_at(tree, i, &node);
+		if (rc || node.what != SB_NODE_FILE) /* directories come with what is in them */
+			continue;
+		if (asprintf(&whole, "%s%s%s", path + 1, path[1] ? "/" : "", node.path) < 0)
+			return error_no_memory(err, "files");
+		rc = put_node(box, whole, &node, call, err);
+		free(whole);
+	}
 	return rc;
+}
+
+static int ask_path(sb_box *box, uint32_t kind, const char *path, const sb_call *call, int *fd,
+		    sb_error *err)
+{
+	sb_guest here = { .box = box, .terminal = -1 };
+	int rc = check_open(box, err);
+
+	if (rc)
+		return rc;
+	here.id = ++box->next_id;
+	rc = lh_path(box->launch, kind, path, here.id, err);
+	rc = rc ? launched_send_failed(box, rc, err) : wait_answer(&here, call, "files", err);
+	*fd = here.terminal;
+	return rc;
+}
+
+static int open_path(sb_box *box, const char *path, const sb_call *call, int *fd, sb_error *err)
+{
+	int rc = ask_path(box, LP_OPEN, path, call, fd, err);
+
+	if (!rc && *fd < 0)
+		rc = error_set(err, SB_ERR_CONNECTION_LOST, "files", "nothing came of \"/%s\"", path);
+	return rc;
+}
+
+int launched_remove(sb_box *box, const char *path, const sb_call *call, sb_error *err)
+{
+	int FD_AUTO none = -1;
+	int rc;
+
+	do /* pid 1 does so much at once that it can do something else in between */
+		rc = ask_path(box, LP_REMOVE, path + 1, call, &none, err);
+	while (rc == SB_ERR_TIMEOUT && !sb_call_check(call, err));
+	return rc;
+}
+
+int launched_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, sb_error *err)
+{
+	int FD_AUTO fd = -1;
+	struct stat st;
+	int rc = open_path(box, path + 1, call, &fd, err);
+
+	if (rc)
+		return rc;
+	if (fstat(fd, &st) < 0)
+		return error_errno(err, SB_ERR_IO, errno, "files", "cannot look at \"%s\"", path);
+	if (S_ISDIR(st.st_mode))
+		return collect_tree(fd, path, false, call, tree, err);
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, SB_ERR_INVALID_PATH, "files", "\"%s\" is neither a file nor a folder", path);
+	return collect_file(fd, path, path_base(path), call, tree, err);
 }
 
 /* The master is in and out; a copy of it stays here, for the size. */
@@ -297,6 +396,19 @@ int launched_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *
 	return rc;
 }
 
+void launched_renew(sb_guest *guest)
+{
+	sb_box *box = guest->box;
+
+	if (box->launch && !box->lost && !box->gone)
+		lh_renew(box->launch, NULL); /* if it is gone, that is told in a moment */
+}
+
+int64_t launched_pid(const sb_guest *guest)
+{
+	return guest->pid;
+}
+
 int launched_resize(sb_guest *guest, uint16_t rows, uint16_t cols, const sb_call *call, sb_error *err)
 {
 	struct winsize size = { .ws_row = rows, .ws_col = cols };
@@ -389,7 +501,11 @@ int launched_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err)
 		return reap_unended(guest, end, err);
 	subtract(&guest->end.usage, &guest->before);
 	guest->before = (lp_usage){ 0 };
-	launched_ending(&guest->end, box->limit, &box->limits, end);
+	sb_limits limits = box->limits;
+
+	if (guest->renewed) /* what it has used over its life is no sign of a limit */
+		limits.cpu_ms = SB_UNLIMITED;
+	launched_ending(&guest->end, box->limit, &limits, end);
 	return 0;
 }
 

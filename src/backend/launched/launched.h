@@ -23,6 +23,7 @@ struct sb_guest {
 	int64_t pid;                  /* in the host's namespace; 0 = not known */
 	lp_exited end;
 	lp_usage before;              /* of the box when it started: what others met is not its own */
+	bool renewed;                 /* its budget of CPU time is, again and again */
 	int terminal;                 /* the master, for its size; -1 = none */
 	sb_error failure;             /* of its start */
 	char program[64];             /* for messages */
@@ -94,12 +95,28 @@ int launched_spawn(sb_box *box, const sb_guest_request *request, lh_spawn *spawn
 		   sb_guest **guest, sb_guest_io *io, sb_error *err);
 /* Files, as lh_put().  Once something may run in the box it waits until they are there. */
 int launched_put(sb_box *box, const lh_file *files, size_t count, const sb_call *call, sb_error *err);
+/* put(), get() and remove() of the table, anywhere that the guest may write, by absolute paths: done with the
+ * guest's rights.  Each waits for the answer. */
+int launched_put_tree(sb_box *box, const char *path, const sb_tree *tree, const sb_call *call, sb_error *err);
+int launched_remove(sb_box *box, const char *path, const sb_call *call, sb_error *err);
+int launched_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, sb_error *err);
+void launched_renew(sb_guest *guest);        /* of the table, as the next */
+int64_t launched_pid(const sb_guest *guest);
 int launched_resize(sb_guest *guest, uint16_t rows, uint16_t cols, const sb_call *call, sb_error *err);
 int launched_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err);
 int launched_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err);
 int launched_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
 void launched_release(sb_guest *guest);
 int launched_signal_number(int signal); /* SB_SIGNAL_* as the system's; -1 = unknown */
+
+/* ---- collect.c ---------------------------------------------------------------------------- */
+/* A guest may have taken its own rights away; with `mode` what it owned is opened again. */
+int collect_open(int dir, const char *name, uint64_t flags, mode_t mode);
+/* A directory's regular files into a tree; `at`: what messages call it. stubborn: as collect_open(). */
+int collect_tree(int dir, const char *at, bool stubborn, const sb_call *call, sb_tree *tree, sb_error *err);
+/* One file as a tree of one. */
+int collect_file(int fd, const char *at, const char *name, const sb_call *call, sb_tree *tree,
+		 sb_error *err);
 
 /* ---- ending.c: pure ---------------------------------------------------------------------- */
 /* What an EXITED means under these limits.  `limit`: LP_LIMIT_* that the box was told of. */

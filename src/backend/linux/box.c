@@ -225,11 +225,10 @@ void linux_destroy(sb_box *box)
 
 /* ---- Put ------------------------------------------------------------------------------------------ */
 
-/* Where a path inside lies in the scratch tmpfs; NULL = not there. */
+/* What is put there from outside: the guest itself may not write it.  NULL = elsewhere. */
 static const char *scratch_part(const char *path, size_t *skip)
 {
-	static const char *const parts[][2] = { { "/in", "in" }, { "/work", "work" }, { "/out", "out" },
-		{ "/run/code", "code" }, { "/tmp", "tmp" }, { "/home/sandbox", "home" } };
+	static const char *const parts[][2] = { { "/in", "in" }, { "/run/code", "code" } };
 	size_t i;
 
 	for (i = 0; i < BASE_ARRAY_LEN(parts); i++)
@@ -275,6 +274,13 @@ static int put_files(sb_box *box, const sb_tree *tree, const char *part, const c
 	return rc;
 }
 
+int linux_no_files(sb_error *err)
+{
+	return error_set(err, SB_ERR_UNSUPPORTED, "put",
+			 "files cannot be put into a sandbox without namespaces, which cannot be made here, nor "
+			 "taken out of it; name them by their own path (--ro)");
+}
+
 int linux_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *call,
 	      sb_error *err)
 {
@@ -285,13 +291,9 @@ int linux_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call 
 	if (rc)
 		return rc;
 	if (box->in_place)
-		return error_set(err, SB_ERR_UNSUPPORTED, "put",
-				 "files cannot be put into a sandbox without namespaces, which cannot be made "
-				 "here; name them by their own path (--ro)");
-	if (!part)
-		return error_set(err, SB_ERR_INVALID_PATH, "put",
-				 "files can be put into /in, /work, /out and /tmp, not into \"%s\"", path);
-	rc = put_files(box, tree, part, path + skip, call, err);
+		return linux_no_files(err);
+	rc = part ? put_files(box, tree, part, path + skip, call, err)
+		  : launched_put_tree(box, path, tree, call, err);
 	/* a worker that is gone has seen nothing of the run */
 	return rc == SB_ERR_CONNECTION_LOST && stock_waits(box) ? stock_ended(err) : rc;
 }

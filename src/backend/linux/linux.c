@@ -27,4 +27,6 @@ const sb_backend backend_linux = {
 	.forget = linux_forget,
 	.begin = linux_begin,
 	.teardown = launched_box_teardown,
+	.renew = launched_renew,
+	.pid = launched_pid,
 };

@@ -91,6 +91,7 @@ int linux_launch(sb_state *state, const char *id, const linux_uids *uids, uint64
 void linux_destroy(sb_box *box);
 /* The name of our directories: owner's pid and start time, so that a sweep can tell that it is dead. */
 void linux_cgroup_name(lh_plan *plan);
+int linux_no_files(sb_error *err); /* UNSUPPORTED, without namespaces */
 int linux_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *call,
 	      sb_error *err);
 int linux_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call,
@@ -98,11 +99,8 @@ int linux_spawn(sb_box *box, const sb_guest_request *request, const sb_call *cal
 
 /* ---- collect.c --------------------------------------------------------------------------------- */
 int linux_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err);
-int linux_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, sb_error *err); /* "/out" */
-int linux_remove(sb_box *box, const char *path, const sb_call *call, sb_error *err); /* "/out": what is in it */
-/* Regular files beneath `dir` into `tree`, by paths relative to it, whatever their names; what the
- * tree does not get it counts.  FS_QUOTA, TOO_MANY_FILES at the tree's own limits. */
-int collect_tree(int dir, const sb_call *call, sb_tree *tree, sb_error *err);
+int linux_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, sb_error *err);
+int linux_remove(sb_box *box, const char *path, const sb_call *call, sb_error *err);
 /* Sizes and nodes (files and directories, `dir` itself included) of everything beneath. */
 int collect_sizes(int dir, uint64_t *bytes, uint64_t *nodes);
 

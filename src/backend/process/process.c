@@ -240,11 +240,12 @@ static int process_put(sb_box *box, const char *path, const sb_tree *tree, const
 	sb_node node = { .size = sizeof node };
 	int fd;
 
-	(void)call;
-	if (strcmp(path, CODE_DIR))
+	if (!strcmp(path, "/in")) /* the host's: that of a run is meant */
 		return error_set(err, SB_ERR_UNSUPPORTED, "put",
 				 "backend \"process\" has no \"%s\" to put files into; name them by their own "
 				 "path, or use backend \"linux\"", path);
+	if (strcmp(path, CODE_DIR))
+		return launched_put_tree(box, path, tree, call, err);
 	if (sb_tree_count(tree) != 1 || sb_tree_at(tree, 0, &node) || node.what != SB_NODE_FILE)
 		return error_set(err, SB_ERR_INVALID, "put", "the code is one file");
 	fd = fd_memfd("sandbox-code", node.data, node.len);
@@ -349,10 +350,14 @@ const sb_backend backend_process = {
 	.signal = launched_signal,
 	.resize = launched_resize,
 	.put = process_put,
+	.get = launched_get,
+	.remove = launched_remove,
 	.reap = launched_reap,
 	.usage = launched_usage,
 	.release = launched_release,
 	.destroy = launched_box_destroy,
 	.forget = process_forget,
 	.teardown = launched_box_teardown,
+	.renew = launched_renew,
+	.pid = launched_pid,
 };
