@@ -766,10 +766,11 @@ int sb_session_spawn(sb_session *session, const sb_command *command, const sb_wa
  *
  * wall_ms, cpu_ms and the output caps hold for each evaluation, all other limits for the session as a
  * whole; the CPU time of what an evaluation left running counts for the next one.  A limit, wait's end
- * or a cancel ends the session: there is a result, with what was written until then, whose failure is SESSION_KILLED with the reason as its cause; later calls give
- * SESSION_KILLED.  An interpreter that ends by itself is a result with its own end and the failure
- * SESSION_CLOSED; one that breaks the protocol is VIOLATION and killed.  With AUTO_RESTART the failure
- * is the reason itself, and the next evaluation finds everything new (/work, too).
+ * or a cancel ends the session: there is a result, with what was written until then, whose failure is
+ * SESSION_KILLED with the reason as its cause; later calls give SESSION_KILLED.  An interpreter that
+ * ends by itself is a result with its own end and the failure SESSION_CLOSED; one that breaks the
+ * protocol is VIOLATION and killed.  With AUTO_RESTART the failure is the reason itself, and the next
+ * evaluation finds everything new (/work, too).
  *
  * Calls take turns: another waits for as long as its own wait says; while code waits for input it is
  * a CONFLICT.  Code shares its memory with what reports of it: it can lie about its value, exception
