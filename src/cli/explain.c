@@ -109,6 +109,13 @@ static int explain(const cli_options *options, const cli_request *request, const
 	return code;
 }
 
+/* "explain PATH --json": the options became the arguments of a program that is none. */
+static bool options_behind(const cli_options *options)
+{
+	return !options->dashes && options->code == NULL && options->rest_count > 1 &&
+	       options->rest[1][0] == '-' && options->rest[1][1] != '\0';
+}
+
 int explain_main(char **words)
 {
 	cli_options options;
@@ -131,6 +138,10 @@ int explain_main(char **words)
 			error_fill(&err, SB_ERR_INVALID_PATH, "path", "the path is empty: name one");
 		else if (request_build(&request, &options, with_command, &err) == 0)
 			code = explain(&options, &request, path.data, &text, &err);
+		else if (options_behind(&options))
+			error_fill(&err, SB_ERR_INVALID, "options",
+				   "options go before a path: sandbox explain %.60s ... %.160s",
+				   options.rest[1], options.rest[0]);
 		if (code < 0) {
 			cli_fail(&err, options.json, false);
 			code = CLI_EXIT_OURS; /* also where a run's would tell more */

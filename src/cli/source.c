@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum { PIPE_STEP_MS = 50, PIPE_STEPS = 40 }; /* for a writer to come: 2 s */
@@ -25,6 +26,14 @@ static int open_failed(const char *path, int why, sb_error *err)
 	return code;
 }
 
+/* A device that is neither a terminal nor the null device: it has no end, or no beginning. */
+static bool is_device(int fd, const struct stat *st)
+{
+	if (S_ISBLK(st->st_mode))
+		return true;
+	return S_ISCHR(st->st_mode) && st->st_rdev != makedev(1, 3) && !isatty(fd);
+}
+
 /* Not blocking, or a pipe without a writer would hold us before any limit of the run begins; what
  * is no pipe may block then as it likes. */
 static int source_open(const char *path, bool *pipe, sb_error *err)
@@ -37,10 +46,17 @@ static int source_open(const char *path, bool *pipe, sb_error *err)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return open_failed(path, errno, err);
-	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+	if (fstat(fd, &st) < 0) {
+		int why = errno;
+
 		close(fd);
-		return error_fill(err, SB_ERR_IS_DIR, "file", "\"%.160s\" is a folder: name a file",
-				  path);
+		return open_failed(path, why, err);
+	}
+	if (S_ISDIR(st.st_mode) || is_device(fd, &st)) {
+		close(fd);
+		return error_fill(err, S_ISDIR(st.st_mode) ? SB_ERR_IS_DIR : SB_ERR_INVALID, "file",
+				  "\"%.160s\" is a %s: name a file", path,
+				  S_ISDIR(st.st_mode) ? "folder" : "device");
 	}
 	*pipe = S_ISFIFO(st.st_mode);
 	if (S_ISCHR(st.st_mode)) /* a terminal; the open file is ours alone */
