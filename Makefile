@@ -77,7 +77,7 @@ cases: programs
 
 walls: all
 	$(Q)bad=0; tests/walls/run $(if $(V),-v) $(if $(FILE),--file $(FILE)) || bad=1; \
-	$(if $(FILE),,tests/torture/leftovers $(if $(V),-v) || bad=1;) exit $$bad
+	$(if $(FILE),,tests/walls/elsewhere || bad=1; tests/torture/leftovers $(if $(V),-v) || bad=1;) exit $$bad
 
 # Other machines, as virtual ones: cgroup v2 alone, no user namespaces.  All of it; or what `make test` has time for.
 vm: all

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_US 10000000u         /* for all of it: a busy machine's systemd takes its time */
+#define WAIT_US 5000000u          /* for all of it: a busy machine's systemd takes its time */
 #define LOOK_US 20000u            /* the message that it is done may be one that we are not sent */
 #define HIERARCHY "/sys/fs/cgroup"
 #define OURS "supervisor"

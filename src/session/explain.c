@@ -7,7 +7,7 @@
  */
 #include "session.h"
 
-enum { DOCTOR_MS = 10000 };
+enum { DOCTOR_MS = 10000, EXPLAIN_MS = 30000 };
 
 /* ---- the walls that are the session's own ------------------------------------------------------ */
 
@@ -178,7 +178,7 @@ int sb_explain(sb_sandbox *sandbox, const sb_spec *spec, const sb_command *comma
 	if (code < 0)
 		return code;
 	effective_init(&e, sandbox, SB_DOOR_RUN);
-	code = call_init(&call, NULL, DOCTOR_MS, err);
+	code = call_init(&call, NULL, EXPLAIN_MS, err);
 	if (code >= 0)
 		code = explain_in(&e, spec ? spec : &none, command, &call, plan, err);
 	effective_release(&e);

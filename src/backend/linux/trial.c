@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define TRIAL_MS 5000u
-#define SCOPE_MS 12000u        /* sb-launch gives up before it */
+#define SCOPE_MS 6000u         /* sb-launch gives up before it */
 
 static bool recall(sb_state *state, uint64_t type, bool *works)
 {
