@@ -13,6 +13,7 @@
 #include "../unit/folder.h"
 
 #include <dirent.h>
+#include <sys/resource.h>
 
 sb_error err;
 world w;
@@ -814,10 +815,11 @@ static void files_under_the_quota(void **state)
 	assert_int_equal(sb_session_put(session, "/work/file", much, len, NULL, &err), SB_ERR_FS_QUOTA);
 	has_file("/work/file", "file", "small");
 	ok(eval("import os\nprint(os.listdir('/work'))"), "['file']\n");
-	/* a sparse giant is not read to its end */
-	ok(eval("os.truncate('/work/file', 1 << 40)"), "");
-	assert_int_equal(sb_session_get(session, "/work/file", NULL, &tree, &err), SB_ERR_FS_QUOTA);
-	assert_null(tree);
+	/* a sparse giant is not read to its end; where a limit of file sizes stands in for another, none is */
+	if (eval("os.truncate('/work/file', 1 << 40)").code == 0) {
+		assert_int_equal(sb_session_get(session, "/work/file", NULL, &tree, &err), SB_ERR_FS_QUOTA);
+		assert_null(tree);
+	}
 	free(much);
 }
 
@@ -840,8 +842,10 @@ static void files_against_a_busy_guest(void **state)
 		sb_tree *tree = NULL;
 		int code = put("/work/a/hosts", "mine");
 
-		assert_true(code == 0 || code == SB_ERR_PATH_TRAVERSAL || code == SB_ERR_NOT_FOUND ||
-			    code == SB_ERR_FORBIDDEN || code == SB_ERR_IO);
+		/* whatever stood there at that instant */
+		if (code < 0 && code != SB_ERR_PATH_TRAVERSAL && code != SB_ERR_NOT_FOUND &&
+		    code != SB_ERR_NOT_DIR && code != SB_ERR_FORBIDDEN && code != SB_ERR_IO)
+			fail_msg("%s", err.message);
 		if (sb_session_get(session, "/work/a/hosts", NULL, &tree, &err) < 0)
 			continue;
 		assert_int_equal(sb_tree_find(tree, "hosts", &node, NULL), 0);
@@ -921,19 +925,30 @@ static void one_after_the_other(void **state)
 	ok(o[0].got, "");
 }
 
+/* A hundred sessions need some more than many a login has. */
+static void more_descriptors(void)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 static void sessions_share_nothing(void **state)
 {
-	enum { MANY = 8 };
+	enum { MANY = 100 };
 	sb_session *all[MANY];
 	other o[MANY];
 	char code[MANY][80], want[40];
 
 	how.language = "bash";
 	NEEDS_REAL();
+	more_descriptors();
 	for (int i = 0; i < MANY; i++) {
 		all[i] = open_one();
 		snprintf(code[i], sizeof code[i],
-			 "x=${x-}%d; echo $x >/tmp/evals.$$.%d; sleep 0.0%d", i, i, i);
+			 "x=${x-}%d; echo $x >/tmp/evals.$$.%d; sleep 0.0%d", i, i, i % 10);
 		o[i] = (other){ .session = all[i], .code = code[i] };
 		start(&o[i]);
 	}
