@@ -104,13 +104,16 @@ static void four_children(void)
 static void left_the_group(void)
 {
 	if (!fork()) {
-		setsid();
+		pid_t parent = setsid();
+
 		if (!fork()) { /* an orphan soon, and in another session */
-			usleep(100000);
+			alarm(HANG_S);
+			while (getppid() == parent)
+				usleep(1000);
 			take(160);
 			pause();
 		}
-		usleep(60000);
+		usleep(1500000); /* a look or more, on a machine that does much else besides */
 		_exit(0);
 	}
 	wait(NULL);
