@@ -31,7 +31,7 @@ enum { MIB = 1 << 20, WANTED = 200 };
 /* A sampled limit needs something to see: what was taken is held for a while. */
 static void hold(void)
 {
-	usleep(700 * 1000);
+	usleep(1500 * 1000);
 }
 
 static int touch(char *at, size_t mib)
