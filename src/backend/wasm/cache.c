@@ -136,13 +136,15 @@ static size_t find_oldest(int dir, char oldest[NAME_BYTES])
 		return 0;
 	}
 	while ((e = readdir(list))) {
-		if (strlen(e->d_name) >= NAME_BYTES || !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+		size_t len = strlen(e->d_name);
+
+		if (len >= NAME_BYTES || !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
 		    fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (!count++ || st.st_mtim.tv_sec < least.tv_sec ||
 		    (st.st_mtim.tv_sec == least.tv_sec && st.st_mtim.tv_nsec < least.tv_nsec)) {
 			least = st.st_mtim;
-			snprintf(oldest, NAME_BYTES, "%s", e->d_name);
+			memcpy(oldest, e->d_name, len + 1);
 		}
 	}
 	closedir(list);
