@@ -83,6 +83,7 @@ static void take(sb_box *box, const lh_answer *answer, int *fd)
 		if (guest) {
 			guest->started = true;
 			guest->pid = answer->spawned.pid;
+			fd_close(&guest->terminal); /* a pid 1 that was taken over may say it again and again */
 			guest->terminal = *fd;
 			*fd = -1;
 		}
@@ -91,6 +92,7 @@ static void take(sb_box *box, const lh_answer *answer, int *fd)
 		guest = guest_of(box, answer->head.id);
 		if (guest) {
 			guest->started = true;
+			fd_close(&guest->terminal);
 			guest->terminal = *fd; /* what was opened */
 			*fd = -1;
 		}

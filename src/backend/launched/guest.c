@@ -188,7 +188,9 @@ int launched_put(sb_box *box, const lh_file *files, size_t count, const sb_call 
 	rc = lh_put(box->launch, files, count, here.id, err);
 	if (rc)
 		return launched_send_failed(box, rc, err);
-	return here.id ? wait_answer(&here, call, "put", err) : 0;
+	rc = here.id ? wait_answer(&here, call, "put", err) : 0;
+	fd_close(&here.terminal);
+	return rc;
 }
 
 static int check_open(const sb_box *box, sb_error *err)
@@ -208,7 +210,9 @@ static int put_node(sb_box *box, const char *path, const sb_node *node, const sb
 		return rc;
 	here.id = ++box->next_id;
 	rc = lh_put_anywhere(box->launch, &file, here.id, err);
-	return rc ? launched_send_failed(box, rc, err) : wait_answer(&here, call, "files", err);
+	rc = rc ? launched_send_failed(box, rc, err) : wait_answer(&here, call, "files", err);
+	fd_close(&here.terminal);
+	return rc;
 }
 
 int launched_put_tree(sb_box *box, const char *path, const sb_tree *tree, const sb_call *call, sb_error *err)
