@@ -14,7 +14,7 @@
 int job_map(worker *k, uint64_t at, uint64_t bytes)
 {
 	void *data = bytes < sizeof(job_head) ? MAP_FAILED :
-		     mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, k->fd, (off_t)at);
+		     mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, k->fd, (off_t)at);
 
 	if (data == MAP_FAILED)
 		return -1;

@@ -141,7 +141,14 @@ static int load_filter(void)
 #ifdef SYS_poll
 		ALLOW(poll),
 #endif
-		ALLOW_WITHOUT(mmap, 2, PROT_EXEC),
+		/* what is shared counts in no limit of a process's memory */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 6),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG_LOW(3)),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED | MAP_GROWSDOWN, 3, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG_LOW(2)),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		ALLOW_WITHOUT(pkey_mprotect, 2, PROT_EXEC),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),

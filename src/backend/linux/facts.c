@@ -313,23 +313,25 @@ static bool is_zero(const char *root, const char *path)
 
 void linux_facts_read_caller(const char *root, linux_facts *facts)
 {
+	long abi;
+
 	memset(facts, 0, sizeof *facts);
 	facts->uid = geteuid();
 	facts->gid = getegid();
 	read_ids(root, facts);
 	facts->no_userns = is_zero(root, "/proc/sys/user/max_user_namespaces") ||
 			   (facts->uid && is_zero(root, "/proc/sys/kernel/unprivileged_userns_clone"));
+	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG);
+	facts->landlock_abi = abi > 0 ? (uint32_t)abi : 0;
 }
 
 void linux_facts_read(const char *root, linux_facts *facts)
 {
 	struct utsname name;
 	struct sysinfo info;
-	long abi, cpus;
+	long cpus;
 
 	linux_facts_read_caller(root, facts);
-	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG);
-	facts->landlock_abi = abi > 0 ? (uint32_t)abi : 0;
 	if (!uname(&name)) {
 		char *end;
 

@@ -72,7 +72,7 @@ typedef struct linux_facts {
 
 /* root: "" but in tests: put before every path that is looked at. */
 void linux_facts_read(const char *root, linux_facts *facts);
-/* The caller's ids and whether user namespaces can be made, and nothing else: for walls that need no
+/* The caller's ids, whether user namespaces can be made, and landlock, and nothing else: for walls that need no
  * more. */
 void linux_facts_read_caller(const char *root, linux_facts *facts);
 /* root and path one behind the other, into a buffer of PATH_MAX; false = too long. */

@@ -73,7 +73,9 @@ static void fill_plan(const sb_state *state, const sb_limits *limits, lh_plan *p
 
 	p->steps = LP_USERNS | LP_PIDNS | LP_MOUNTNS | LP_IPCNS | LP_UTSNS | LP_CGROUPNS | LP_NETNS | LP_ROOT |
 		   LP_NO_CAPS | LP_NO_NEW_PRIVS | LP_UNDUMPABLE | LP_SECCOMP | LP_SESSION | LP_CLOSE_FDS |
-		   LP_NESTED_USERNS | (state->facts.root_caller ? LP_OWN_GROUP : 0);
+		   LP_NESTED_USERNS | (state->facts.root_caller ? LP_OWN_GROUP : 0) |
+		   (state->facts.landlock_abi ? LP_LANDLOCK : 0) |
+		   (state->facts.landlock_abi >= 6 ? LP_LANDLOCK_SCOPE : 0);
 	add_ids(state, p);
 	p->hostname = lh_plan_string(plan, "sandbox");
 	/* the only file that it can write is the job, behind which it puts its result */

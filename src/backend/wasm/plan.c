@@ -114,28 +114,31 @@ static void confinement(writer *w)
 	char subject[64];
 
 	put(w, SB_WALL_FILES, SB_LEVEL_HARD, "/",
-	    "files in memory behind the engine's interface; the worker sees itself and the pack's folder",
+	    s->facts.landlock_abi ?
+		    "files in memory behind the engine's interface; the worker sees itself and the pack's "
+		    "folder, and by landlock writes nothing" :
+		    "files in memory behind the engine's interface; the worker sees itself and the pack's folder",
 	    s->shared_library ? "with the engine as a shared library the worker sees /usr, too" : "",
 	    "tests/wasm/backend");
 	w->held.fs_bounds = SB_LEVEL_HARD;
 	put(w, SB_WALL_NETWORK, SB_LEVEL_HARD, "deny_all",
-	    "no socket in the interface; empty network namespace around the worker", "", "tests/wasm/backend");
+	    "no socket in the interface; empty network namespace around the worker", "", "tests/wasm/taken");
 	w->held.net_modes = 1u << SB_NET_DENY_ALL;
 	w->held.unix_sockets = 1;
 	put(w, SB_WALL_SYSCALLS, SB_LEVEL_HARD, "the engine, and the kernel",
 	    "the engine's interface; around it a filter of some twenty calls, none of which makes a page executable",
 	    s->shared_library ? "the worker holds a compiler that it cannot use any more" :
-				"no compiler in the worker", "tests/wasm/backend");
+				"no compiler in the worker", "tests/wasm/taken");
 	if (s->facts.root_caller)
 		snprintf(subject, sizeof subject, "one of %u uids from %u", s->facts.uid_count, s->facts.uid_first);
 	else
 		snprintf(subject, sizeof subject, "uid %u", (unsigned)s->facts.uid);
 	put(w, SB_WALL_PRIVILEGES, SB_LEVEL_HARD, subject,
-	    "no capability, no new privileges, nested user namespace", "", "tests/wasm/backend");
+	    "no capability, no new privileges, nested user namespace", "", "tests/wasm/taken");
 	put(w, SB_WALL_PROCESSES, SB_LEVEL_HARD, "", "pid, ipc and uts namespaces; a guest is one process", "",
-	    "tests/wasm/backend");
+	    "tests/wasm/taken");
 	put(w, SB_WALL_PIDS, SB_LEVEL_HARD, "1", "no call of the filter makes a process or thread", "",
-	    "tests/wasm/backend");
+	    "tests/wasm/taken");
 	put(w, SB_WALL_ENV, SB_LEVEL_HARD, "", "complete environment, built anew",
 	    "nothing of the caller's but what was named", "");
 	w->held.env_allow_list = 1;
