@@ -34,30 +34,55 @@ static const controller controllers[] = {
 
 /* ---- Text of /proc ------------------------------------------------------------------------- */
 
-static bool read_text(const char *root, const char *path, buf *out)
+/* A machine, by the folder that stands for its root.  Each walk through /sys takes a lock that the kernel
+ * holds for long while somebody makes a network namespace, as our own pid 1 does at this very moment: what
+ * lies in CGROUP_DIR is reached by `base`, where that is open. */
+typedef struct machine {
+	const char *root;
+	int base;
+} machine;
+
+/* The directory that *path begins at, which may be changed to something in `full`; -1: too long. */
+static int machine_at(const machine *m, const char **path, char full[PATH_MAX])
+{
+	size_t len = sizeof CGROUP_DIR - 1;
+
+	if (m->base >= 0 && !strncmp(*path, CGROUP_DIR, len) && (!(*path)[len] || (*path)[len] == '/')) {
+		*path = (*path)[len] ? *path + len + 1 : ".";
+		return m->base;
+	}
+	if (!facts_path(full, m->root, *path))
+		return -1;
+	*path = full;
+	return AT_FDCWD;
+}
+
+static int machine_open(const machine *m, const char *path, int flags)
 {
 	char full[PATH_MAX];
-	int FD_AUTO fd = -1;
+	int at = machine_at(m, &path, full);
 
-	if (!facts_path(full, root, path))
-		return false;
-	fd = openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC);
+	return at == -1 ? -1 : openat(at, path, flags | O_CLOEXEC);
+}
+
+static bool read_text(const machine *m, const char *path, buf *out)
+{
+	int FD_AUTO fd = machine_open(m, path, O_RDONLY);
+
 	return fd >= 0 && !fd_read_file(fd, TEXT_MAX, out) && out->data;
 }
 
-static bool writable_dir(const char *root, const char *path)
+static bool accessible(const machine *m, const char *path, int how)
 {
 	char full[PATH_MAX];
+	int at = machine_at(m, &path, full);
 
-	return facts_path(full, root, path) && !access(full, W_OK | X_OK);
+	return at != -1 && !faccessat(at, path, how, 0);
 }
 
-static bool exists(const char *root, const char *path)
+static bool writable_dir(const machine *m, const char *path)
 {
-	char full[PATH_MAX];
-	struct stat st;
-
-	return facts_path(full, root, path) && !stat(full, &st);
+	return accessible(m, path, W_OK | X_OK);
 }
 
 /* The bits of a list, whose words end at `stop` characters. */
@@ -210,21 +235,21 @@ static bool own_dir(const mount_line *line, const own_line *own, char *out, size
 
 /* ---- Version 2 ------------------------------------------------------------------------------- */
 
-static uint32_t handed_down(const char *root, const char *dir)
+static uint32_t handed_down(const machine *m, const char *dir)
 {
 	char path[PATH_MAX];
 	uint32_t bits = 0;
 	buf text;
 
 	buf_init(&text, TEXT_MAX);
-	if (facts_path(path, dir, "/cgroup.subtree_control") && read_text(root, path, &text))
+	if (facts_path(path, dir, "/cgroup.subtree_control") && read_text(m, path, &text))
 		bits = controllers_of(text.data, text.len);
 	buf_release(&text);
 	return bits;
 }
 
 /* A limit of `dir` itself that a sibling would escape. */
-static bool has_limits(const char *root, const char *dir)
+static bool has_limits(const machine *m, const char *dir)
 {
 	static const char *const files[] = { "memory.max", "memory.high", "pids.max", "cpu.max" };
 	bool found = false;
@@ -236,26 +261,25 @@ static bool has_limits(const char *root, const char *dir)
 
 		buf_init(&text, 256);
 		if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, files[i]) < sizeof path &&
-		    read_text(root, path, &text))
+		    read_text(m, path, &text))
 			found |= strncmp(text.data, "max", 3) != 0;
 		buf_release(&text);
 	}
 	return found;
 }
 
-static bool may_attach(const char *root, const char *dir)
+static bool may_attach(const machine *m, const char *dir)
 {
-	char path[PATH_MAX], full[PATH_MAX];
+	char path[PATH_MAX];
 
-	return facts_path(path, dir, "/cgroup.procs") && writable_dir(root, dir) &&
-	       facts_path(full, root, path) && !access(full, W_OK);
+	return facts_path(path, dir, "/cgroup.procs") && writable_dir(m, dir) && accessible(m, path, W_OK);
 }
 
-static bool take_v2(const char *root, const char *dir, cgroup_place *place)
+static bool take_v2(const machine *m, const char *dir, cgroup_place *place)
 {
-	uint32_t bits = handed_down(root, dir);
+	uint32_t bits = handed_down(m, dir);
 
-	if ((bits & NEEDED) != NEEDED || !may_attach(root, dir))
+	if ((bits & NEEDED) != NEEDED || !may_attach(m, dir))
 		return false;
 	place->kind = LP_CG_V2;
 	place->count = 1;
@@ -265,23 +289,23 @@ static bool take_v2(const char *root, const char *dir, cgroup_place *place)
 }
 
 /* Below our own cgroup, or beside it. */
-static void try_v2(const char *root, bool root_caller, const mount_line *mount,
+static void try_v2(const machine *m, bool root_caller, const mount_line *mount,
 		   const own_line *line, cgroup_place *place)
 {
 	char dir[512], *slash;
 
-	if (!own_dir(mount, line, dir, sizeof dir) || take_v2(root, dir, place))
+	if (!own_dir(mount, line, dir, sizeof dir) || take_v2(m, dir, place))
 		return;
 	slash = strrchr(dir, '/');
 	if (!slash || strlen(dir) <= strlen(mount->point))
 		return;
-	if (root_caller && has_limits(root, dir))
+	if (root_caller && has_limits(m, dir))
 		return;
 	*slash = 0;
-	take_v2(root, dir, place);
+	take_v2(m, dir, place);
 }
 
-static void find_v2(const char *root, bool root_caller, const char *mounts, const char *own,
+static void find_v2(const machine *m, bool root_caller, const char *mounts, const char *own,
 		    cgroup_place *place)
 {
 	char dir[512];
@@ -296,7 +320,7 @@ found:
 	while (mount_next(&mounts, &mount)) {
 		if (!mount.version2 || !own_dir(&mount, &line, dir, sizeof dir))
 			continue;
-		try_v2(root, root_caller, &mount, &line, place);
+		try_v2(m, root_caller, &mount, &line, place);
 		return;
 	}
 }
@@ -334,14 +358,14 @@ static bool owned_by(const char *root, const char *path, uid_t uid, mode_t type)
 	       (st.st_mode & S_IFMT) == type;
 }
 
-static bool version2_mount(const char *root, mount_line *line)
+static bool version2_mount(const machine *m, mount_line *line)
 {
 	const char *at;
 	bool found = false;
 	buf mounts;
 
 	buf_init(&mounts, 1 << 20);
-	if (read_text(root, "/proc/self/mountinfo", &mounts))
+	if (read_text(m, "/proc/self/mountinfo", &mounts))
 		for (at = mounts.data; !found && mount_next(&at, line);)
 			found = line->version2;
 	buf_release(&mounts);
@@ -351,6 +375,7 @@ static bool version2_mount(const char *root, mount_line *line)
 void cgroup_find_scope(const char *root, uid_t uid, const char *address, const char *runtime,
 		       cgroup_place *place)
 {
+	const machine m = { root, -1 };
 	char bus[sizeof place->bus], dir[sizeof place->at[0].path], file[PATH_MAX];
 	mount_line mount;
 	uint32_t bits = 0;
@@ -359,14 +384,14 @@ void cgroup_find_scope(const char *root, uid_t uid, const char *address, const c
 
 	/* sb-launch looks for itself at the usual place */
 	if (!bus_path(address, runtime, bus, sizeof bus) || !owned_by(root, bus, uid, S_IFSOCK) ||
-	    !version2_mount(root, &mount) || strcmp(mount.point, CGROUP_DIR) || strcmp(mount.root, "/"))
+	    !version2_mount(&m, &mount) || strcmp(mount.point, CGROUP_DIR) || strcmp(mount.root, "/"))
 		return;
 	n = snprintf(dir, sizeof dir, CGROUP_DIR "/user.slice/user-%u.slice/user@%u.service", (unsigned)uid,
 		     (unsigned)uid);
 	if (n <= 0 || (size_t)n >= sizeof dir || !owned_by(root, dir, uid, S_IFDIR))
 		return;
 	buf_init(&text, TEXT_MAX);
-	if (facts_path(file, dir, "/cgroup.controllers") && read_text(root, file, &text))
+	if (facts_path(file, dir, "/cgroup.controllers") && read_text(&m, file, &text))
 		bits = controllers_of(text.data, text.len);
 	buf_release(&text);
 	if ((bits & NEEDED) != NEEDED)
@@ -380,9 +405,9 @@ void cgroup_find_scope(const char *root, uid_t uid, const char *address, const c
 
 /* ---- Version 1 ------------------------------------------------------------------------------- */
 
-static void take_v1(const char *root, const char *dir, uint32_t bits, cgroup_place *place)
+static void take_v1(const machine *m, const char *dir, uint32_t bits, cgroup_place *place)
 {
-	if (place->count == BASE_ARRAY_LEN(place->at) || !writable_dir(root, dir))
+	if (place->count == BASE_ARRAY_LEN(place->at) || !writable_dir(m, dir))
 		return;
 	place->at[place->count].controllers = bits;
 	snprintf(place->at[place->count].path, sizeof place->at[0].path, "%s", dir);
@@ -391,7 +416,7 @@ static void take_v1(const char *root, const char *dir, uint32_t bits, cgroup_pla
 	place->kind = LP_CG_V1;
 }
 
-static void find_v1(const char *root, const char *mounts, const char *own, cgroup_place *place)
+static void find_v1(const machine *m, const char *mounts, const char *own, cgroup_place *place)
 {
 	mount_line mount;
 
@@ -406,7 +431,7 @@ static void find_v1(const char *root, const char *mounts, const char *own, cgrou
 			if (!(controllers_of(line.list, line.list_len) & bits))
 				continue;
 			if (own_dir(&mount, &line, dir, sizeof dir))
-				take_v1(root, dir, bits, place);
+				take_v1(m, dir, bits, place);
 			break;
 		}
 	}
@@ -419,9 +444,9 @@ static void find_v1(const char *root, const char *mounts, const char *own, cgrou
 #define MAGIC_CGROUP2 0x63677270u
 
 /* A hierarchy, shown from its root on (the root directory's inode is 1; no part of it has that). */
-static bool whole_hierarchy(const char *point, unsigned long magic)
+static bool whole_hierarchy(const machine *m, const char *point, unsigned long magic)
 {
-	int FD_AUTO fd = open(point, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int FD_AUTO fd = machine_open(m, point, O_PATH | O_DIRECTORY);
 	struct statfs fs;
 	struct stat st;
 
@@ -432,7 +457,7 @@ static bool whole_hierarchy(const char *point, unsigned long magic)
 /* The same without mountinfo, whose text the kernel makes anew for each reader, with all mounts of the
  * machine.  Sure only in the machine's own cgroup namespace and where everything lies at its usual
  * place; false: not sure. */
-static bool find_usual(bool root_caller, const char *own, cgroup_place *place)
+static bool find_usual(const machine *m, bool root_caller, const char *own, cgroup_place *place)
 {
 	mount_line mount = { .root = "/", .point = CGROUP_DIR };
 	const char *at = own;
@@ -443,12 +468,12 @@ static bool find_usual(bool root_caller, const char *own, cgroup_place *place)
 	while (own_next(&at, &line)) {
 		if (line.list_len)
 			continue;
-		if (!whole_hierarchy(CGROUP_DIR, MAGIC_CGROUP2)) {
+		if (!whole_hierarchy(m, CGROUP_DIR, MAGIC_CGROUP2)) {
 			memcpy(mount.point, CGROUP_DIR "/unified", sizeof CGROUP_DIR "/unified");
-			if (!whole_hierarchy(mount.point, MAGIC_CGROUP2))
+			if (!whole_hierarchy(m, mount.point, MAGIC_CGROUP2))
 				return false;
 		}
-		try_v2("", root_caller, &mount, &line, place);
+		try_v2(m, root_caller, &mount, &line, place);
 	}
 	if (place->kind != LP_CG_NONE || !root_caller)
 		return true;
@@ -463,37 +488,39 @@ static bool find_usual(bool root_caller, const char *own, cgroup_place *place)
 			return false;
 		memcpy(mount.point + sizeof CGROUP_DIR, line.list, line.list_len);
 		mount.point[sizeof CGROUP_DIR + line.list_len] = 0;
-		if (!whole_hierarchy(mount.point, MAGIC_CGROUP))
+		if (!whole_hierarchy(m, mount.point, MAGIC_CGROUP))
 			return false;
 		if (own_dir(&mount, &line, dir, sizeof dir))
-			take_v1("", dir, bits, place);
+			take_v1(m, dir, bits, place);
 	}
 	return true;
 }
 
-static void find_mounted(const char *root, bool root_caller, const char *own, cgroup_place *place)
+static void find_mounted(const machine *m, bool root_caller, const char *own, cgroup_place *place)
 {
 	buf mounts;
 
 	buf_init(&mounts, 1 << 20);
-	if (read_text(root, "/proc/self/mountinfo", &mounts)) {
-		find_v2(root, root_caller, mounts.data, own, place);
+	if (read_text(m, "/proc/self/mountinfo", &mounts)) {
+		find_v2(m, root_caller, mounts.data, own, place);
 		if (place->kind == LP_CG_NONE && root_caller)
-			find_v1(root, mounts.data, own, place);
+			find_v1(m, mounts.data, own, place);
 	}
 	buf_release(&mounts);
 }
 
 void cgroup_find(const char *root, bool root_caller, cgroup_place *place)
 {
+	int FD_AUTO base = *root ? -1 : openat(AT_FDCWD, CGROUP_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const machine m = { root, base };
 	buf own;
 
 	memset(place, 0, sizeof *place);
 	buf_init(&own, TEXT_MAX);
-	if (read_text(root, "/proc/self/cgroup", &own) &&
-	    (*root || !find_usual(root_caller, own.data, place))) {
+	if (read_text(&m, "/proc/self/cgroup", &own) &&
+	    (*root || !find_usual(&m, root_caller, own.data, place))) {
 		memset(place, 0, sizeof *place);
-		find_mounted(root, root_caller, own.data, place);
+		find_mounted(&m, root_caller, own.data, place);
 	}
 	buf_release(&own);
 }
@@ -502,6 +529,8 @@ void cgroup_find(const char *root, bool root_caller, cgroup_place *place)
 
 uint64_t cgroup_above(const char *root, const char *dir, const char *file)
 {
+	int FD_AUTO base = *root ? -1 : openat(AT_FDCWD, CGROUP_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const machine m = { root, base };
 	uint64_t least = SB_UNLIMITED;
 	char at[512], path[PATH_MAX], *slash;
 	bool there = true;
@@ -515,7 +544,7 @@ uint64_t cgroup_above(const char *root, const char *dir, const char *file)
 
 		buf_init(&text, 256);
 		there = (size_t)snprintf(path, sizeof path, "%s/%s", at, file) < sizeof path &&
-			read_text(root, path, &text);
+			read_text(&m, path, &text);
 		if (there && text.data[0] >= '0' && text.data[0] <= '9') {
 			uint64_t value = strtoull(text.data, NULL, 10);
 
@@ -530,11 +559,11 @@ uint64_t cgroup_above(const char *root, const char *dir, const char *file)
 
 /* ---- A parent by name -------------------------------------------------------------------------- */
 
-static int parent_v2(const char *root, const char *parent, cgroup_place *place, sb_error *err)
+static int parent_v2(const machine *m, const char *parent, cgroup_place *place, sb_error *err)
 {
-	if (take_v2(root, parent, place))
+	if (take_v2(m, parent, place))
 		return 0;
-	if (!may_attach(root, parent))
+	if (!may_attach(m, parent))
 		return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "cgroup",
 				 "cgroup \"%s\" is not yours to write; delegate it, or name another with "
 				 "--cgroup", parent);
@@ -544,7 +573,7 @@ static int parent_v2(const char *root, const char *parent, cgroup_place *place, 
 }
 
 /* Below a version 1 hierarchy: the same path in each of them. */
-static void parent_v1(const char *root, const char *parent, const char *mounts,
+static void parent_v1(const machine *m, const char *parent, const char *mounts,
 		      cgroup_place *place)
 {
 	const char *below = NULL, *at = mounts;
@@ -559,12 +588,12 @@ static void parent_v1(const char *root, const char *parent, const char *mounts,
 
 		bits &= ~place->controllers;
 		if (bits && (size_t)snprintf(dir, sizeof dir, "%s%s", mount.point, below) < sizeof dir &&
-		    exists(root, dir) && strlen(dir) < sizeof place->at[0].path)
-			take_v1(root, dir, bits, place);
+		    accessible(m, dir, F_OK) && strlen(dir) < sizeof place->at[0].path)
+			take_v1(m, dir, bits, place);
 	}
 }
 
-static int parent_in(const char *root, const char *parent, const char *mounts,
+static int parent_in(const machine *m, const char *parent, const char *mounts,
 		     cgroup_place *place, sb_error *err)
 {
 	const char *at = mounts;
@@ -572,8 +601,8 @@ static int parent_in(const char *root, const char *parent, const char *mounts,
 
 	while (mount_next(&at, &mount))
 		if (mount.version2 && path_is_within(parent, mount.point))
-			return parent_v2(root, parent, place, err);
-	parent_v1(root, parent, mounts, place);
+			return parent_v2(m, parent, place, err);
+	parent_v1(m, parent, mounts, place);
 	if (place->count)
 		return 0;
 	return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "cgroup",
@@ -583,6 +612,7 @@ static int parent_in(const char *root, const char *parent, const char *mounts,
 
 int cgroup_find_parent(const char *root, const char *parent, cgroup_place *place, sb_error *err)
 {
+	const machine m = { root, -1 };
 	buf mounts;
 	int rc;
 
@@ -590,12 +620,12 @@ int cgroup_find_parent(const char *root, const char *parent, cgroup_place *place
 	if (!path_is_clean_absolute(parent) || strlen(parent) >= sizeof place->at[0].path)
 		return error_set(err, SB_ERR_INVALID_PATH, "cgroup",
 				 "cgroup \"%s\" is not a plain absolute path", parent);
-	if (!exists(root, parent))
+	if (!accessible(&m, parent, F_OK))
 		return error_set(err, SB_ERR_NOT_FOUND, "cgroup",
 				 "cgroup \"%s\" does not exist; make it, or leave --cgroup out", parent);
 	buf_init(&mounts, 1 << 20);
-	if (read_text(root, "/proc/self/mountinfo", &mounts))
-		rc = parent_in(root, parent, mounts.data, place, err);
+	if (read_text(&m, "/proc/self/mountinfo", &mounts))
+		rc = parent_in(&m, parent, mounts.data, place, err);
 	else
 		rc = error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "cgroup",
 			       "cannot read \"/proc/self/mountinfo\"");
