@@ -500,6 +500,13 @@ int lh_socket(const lh_box *box)
 	return box->self ? host_self_way->wait_fd(box) : box->socket;
 }
 
+void lh_await(const lh_box *box, unsigned ms)
+{
+	struct pollfd word = { .fd = lh_socket(box), .events = POLLIN };
+
+	poll(&word, 1, (int)ms);
+}
+
 int64_t lh_pid(const lh_box *box)
 {
 	return box->pid;

@@ -100,6 +100,8 @@ int lh_next(lh_box *box, const sb_call *call, bool wait, lh_answer *answer, int 
  * BACKEND_UNAVAILABLE with where, message, and the one thing to change for that step. */
 int lh_failed_error(const lp_failed *failed, sb_error *err);
 int lh_socket(const lh_box *box);
+/* Until there is something to hear, the word that the walls stand above all; so long at the most. */
+void lh_await(const lh_box *box, unsigned ms);
 int64_t lh_pid(const lh_box *box);             /* of sb-launch */
 /* Waits, 10 s at the most, until sb-launch has said GONE; false: it does not end by itself (no LP_S_LAST
  * has ended), or has not in time. */

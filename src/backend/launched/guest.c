@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define STANDING_MS 50u /* for the walls to stand; longer is no harm */
 #define END_WAIT_MS 2000u /* for what sb-launch has to say once pid 1 is dead */
 
 /* ---- Descriptors --------------------------------------------------------------------------- */
@@ -360,6 +361,9 @@ int launched_spawn(sb_box *box, const sb_guest_request *request, lh_spawn *spawn
 		return rc;
 	}
 	*guest = g;
+	/* What a run still has to look at (the machine's mounts) would hold up who puts up its walls. */
+	if (request->flags & SB_GUEST_LAST)
+		lh_await(box->launch, STANDING_MS);
 	return 0;
 }
 
