@@ -150,6 +150,24 @@ static int add_own(place *p, const char *path, sb_error *err)
 	return files_add(&p->files, &rule, FILES_BUILTIN, err);
 }
 
+static bool one_folder(const char *a, const char *b)
+{
+	size_t len = (size_t)(path_base(a) - a);
+
+	return len == (size_t)(path_base(b) - b) && !memcmp(a, b, len);
+}
+
+/* The kernel knows it with every link resolved; what has been removed is not there ("PATH (deleted)"). */
+static char *own_path(const char *found)
+{
+	char real[PATH_MAX];
+	ssize_t n = strcmp(found, LH_SELF_PATH) ? -1 : readlink(found, real, sizeof real);
+
+	if (n <= 0 || (size_t)n == sizeof real || *real != '/')
+		return realpath(found, NULL);
+	return strndup(real, (size_t)n);
+}
+
 /* The programs that lie beside one of ours: whoever could write them would be started by us next time. */
 static int add_beside(place *p, const char *path, sb_error *err)
 {
@@ -158,6 +176,8 @@ static int add_beside(place *p, const char *path, sb_error *err)
 	int code = folder ? add_own(p, path, err) : error_no_memory(err, "files");
 
 	for (size_t i = 0; code >= 0 && i < BASE_ARRAY_LEN(ours); i++) {
+		if (!strcmp(ours[i], path_base(path)))
+			continue;
 		if (path_join(folder, ours[i], &beside) < 0) {
 			code = error_no_memory(err, "files");
 			break;
@@ -173,6 +193,7 @@ int protect_own(place *p, const char *helper_dir, sb_error *err)
 {
 	int (*const find[])(const char *, char **, sb_error *) = { lh_find, lh_find_own };
 	char *before = NULL; /* but for the command they are one program */
+	char *done = NULL;   /* beside it all have been added */
 	int code = 0;
 
 	if (!anything_writable(p))
@@ -181,13 +202,15 @@ int protect_own(place *p, const char *helper_dir, sb_error *err)
 		char *found = NULL, *real = NULL;
 
 		if (find[i](helper_dir, &found, NULL) == 0 && (!before || strcmp(found, before)))
-			real = realpath(found, NULL);
+			real = own_path(found);
 		if (real)
-			code = add_beside(p, real, err);
-		free(real);
+			code = done && one_folder(done, real) ? add_own(p, real, err) : add_beside(p, real, err);
+		free(done);
+		done = real;
 		free(before);
 		before = found;
 	}
+	free(done);
 	free(before);
 	return code;
 }

@@ -548,7 +548,7 @@ static void fill_requests(effective *e)
 	e->spec.files = e->place.rules;
 	e->spec.profile = (uint32_t)e->profile;
 	e->box = (sb_box_request){
-		.size = sizeof e->box, .id = e->id, .owner = e->sandbox->owner, .spec = &e->spec,
+		.size = sizeof e->box, .id = e->id, .owner = sandbox_owner(e->sandbox), .spec = &e->spec,
 		.limits = &e->limits, .network = &e->network, .pack = e->pack, .way = e->way,
 		.options = e->options_given, .workspace = e->place.workspace,
 		.workspace_fd = e->place.fd, .door = e->door,

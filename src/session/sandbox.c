@@ -406,7 +406,7 @@ static int take_limits(sb_sandbox *sandbox, const sb_limits *limits, sb_error *e
 }
 
 /* host-pid-start: what sweep() looks at to see whether an owner still lives. */
-static const char *default_owner(arena *mem)
+static void make_owner(char *out, size_t cap)
 {
 	char host[HOST_NAME_MAX + 1] = "";
 	uint64_t start = 0;
@@ -423,7 +423,19 @@ static const char *default_owner(arena *mem)
 	if (at)
 		start = strtoull(at + 1, NULL, 10);
 	gethostname(host, sizeof host - 1);
-	return arena_fmt(mem, "%s-%d-%llu", host, (int)getpid(), (unsigned long long)start);
+	snprintf(out, cap, "%s-%d-%llu", host, (int)getpid(), (unsigned long long)start);
+}
+
+/* Made when the first request is resolved, not before: a command begins its walls first. */
+const char *sandbox_owner(sb_sandbox *sandbox)
+{
+	if (sandbox->owner)
+		return sandbox->owner;
+	pthread_mutex_lock(&sandbox->lock);
+	if (!*sandbox->owner_made)
+		make_owner(sandbox->owner_made, sizeof sandbox->owner_made);
+	pthread_mutex_unlock(&sandbox->lock);
+	return sandbox->owner_made;
 }
 
 static int take_plain(sb_sandbox *s, const sb_sandbox_options *o, sb_error *err)
@@ -440,7 +452,7 @@ static int take_plain(sb_sandbox *s, const sb_sandbox_options *o, sb_error *err)
 	s->approve_ms = o->approve_ms ? o->approve_ms : APPROVE_MS;
 	s->cache_dir = arena_text(mem, o->cache_dir);
 	s->helper_dir = arena_text(mem, o->helper_dir);
-	s->owner = o->owner ? arena_text(mem, o->owner) : default_owner(mem);
+	s->owner = o->owner ? arena_text(mem, o->owner) : NULL;
 	s->log_level = o->log_level ? o->log_level : SB_LOG_WARNING;
 	s->flags = o->flags;
 	s->audit_fd = o->audit_fd ? o->audit_fd : -1;

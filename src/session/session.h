@@ -85,7 +85,9 @@ struct sb_sandbox {
 	sb_audit_fn audit;
 	void *approve_user, *log_user, *audit_user;
 	uint64_t approve_ms;
-	const char *cache_dir, *helper_dir, *owner;
+	const char *cache_dir, *helper_dir;
+	const char *owner;            /* as given, or NULL: sandbox_owner() */
+	char owner_made[128];
 	uint32_t log_level, flags;
 	int audit_fd;                 /* -1 = none */
 };
@@ -102,6 +104,7 @@ void sandbox_drop(sb_sandbox *sandbox, live_id *claim);
 int sandbox_check(const sb_sandbox *sandbox, sb_error *err);
 void sandbox_ref(sb_sandbox *sandbox);
 void sandbox_unref(sb_sandbox *sandbox);
+const char *sandbox_owner(sb_sandbox *sandbox);
 backend_slot *sandbox_slot(const sb_sandbox *sandbox, const char *name);
 /* The probed state, at most one probe at a time; `tried`: by real operations. */
 int sandbox_state(sb_sandbox *sandbox, backend_slot *slot, bool tried, const sb_call *call,
