@@ -56,7 +56,7 @@ typedef struct launch_box {
 	int scratch;             /* root of the one tmpfs, -1 = none */
 	int proc;                /* for walks where own_pids is false, -1 = none */
 	int signals;             /* signalfd */
-	void *child;             /* spawn.c's page, shared with the child */
+	void *child;             /* spawn.c's, where the child tells why it failed */
 	launch_command command[LP_MAX_SPAWNS];
 	uint32_t running;        /* places taken */
 	uint32_t reaped;         /* children, so far */
@@ -117,6 +117,10 @@ void supervisor_wait(launch_box *box, int pidfd);
 /* ---- userns.c -------------------------------------------------------------------------------- */
 /* Maps of pid 1's namespace, from outside; *userns_fd gets it if `want_fd`. */
 int userns_map(const launch_box *box, int *userns_fd, bool want_fd, launch_failure *f);
+/* pid 1 goes first as well, which is always smaller than what it starts.  With the maps; or, while it puts up
+ * its walls, before it is given the cgroups that it waits for: root's way, for its files are soon only root's. */
+bool userns_oom_later(const launch_box *box);
+void userns_prefer_for_oom(const launch_box *box);
 /* Below that of the mounts, with one id in it.  proc_self: /proc/self of any proc. */
 int userns_nest(const launch_box *box, int proc_self, launch_failure *f);
 

@@ -78,22 +78,25 @@ typedef struct ruleset {
 	launch_failure *failure;
 } ruleset;
 
-static int add_fd(const ruleset *set, int fd, uint64_t access, const char *path)
+/* `dir`: it is one, that is known. */
+static int add_fd(const ruleset *set, int fd, uint64_t access, bool dir, const char *path)
 {
 	struct ll_path rule = { .access = access & set->known, .fd = fd };
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return launch_fail(set->failure, errno, "landlock", "cannot look at \"%s\"", path);
-	if (!S_ISDIR(st.st_mode))
-		rule.access &= LL_OF_FILES;
+	if (!dir && (access & ~(uint64_t)LL_OF_FILES)) {
+		if (fstat(fd, &st) < 0)
+			return launch_fail(set->failure, errno, "landlock", "cannot look at \"%s\"", path);
+		if (!S_ISDIR(st.st_mode))
+			rule.access &= LL_OF_FILES;
+	}
 	if (syscall(SYS_landlock_add_rule, set->fd, LL_RULE_PATH, &rule, 0) < 0)
 		return launch_fail(set->failure, errno, "landlock", "cannot add a rule for \"%s\"",
 				   path);
 	return 0;
 }
 
-static int add_path(const ruleset *set, const char *path, uint64_t access, bool optional)
+static int add_path(const ruleset *set, const char *path, uint64_t access, bool dir, bool optional)
 {
 	int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC), rc;
 
@@ -101,7 +104,7 @@ static int add_path(const ruleset *set, const char *path, uint64_t access, bool 
 		return 0;
 	if (fd < 0)
 		return launch_fail(set->failure, errno, "landlock", "cannot open \"%s\"", path);
-	rc = add_fd(set, fd, access, path);
+	rc = add_fd(set, fd, access, dir, path);
 	close(fd);
 	return rc;
 }
@@ -130,6 +133,13 @@ static uint64_t row_access(const lp_mount *m, bool own_root)
 	}
 }
 
+/* File systems of our own: what is mounted there is their root, or a directory of ours. */
+static bool is_dir(const lp_mount *m)
+{
+	return m->kind == LP_M_SCRATCH || m->kind == LP_M_TMPFS || m->kind == LP_M_DEVPTS ||
+	       m->kind == LP_M_PROC;
+}
+
 /* In the guest's own root; or, where that is the host's, by what the host has opened: there a path may lead
  * elsewhere by now. */
 static int add_row(const ruleset *set, const lp_plan_view *v, const lp_mount *m, uint64_t access,
@@ -138,8 +148,8 @@ static int add_row(const ruleset *set, const lp_plan_view *v, const lp_mount *m,
 	const char *target = launch_string(v, m->target);
 
 	if (!(v->plan->steps & LP_ROOT) && m->source_fd >= 0 && (uint32_t)m->source_fd < fd_count)
-		return add_fd(set, fds[m->source_fd], access, target);
-	return add_path(set, target, access, m->flags & LP_F_OPTIONAL);
+		return add_fd(set, fds[m->source_fd], access, false, target);
+	return add_path(set, target, access, is_dir(m), m->flags & LP_F_OPTIONAL);
 }
 
 static int add_rows(const ruleset *set, const lp_plan_view *v, const int *fds, uint32_t fd_count,
@@ -148,7 +158,7 @@ static int add_rows(const ruleset *set, const lp_plan_view *v, const int *fds, u
 	bool own_root = v->plan->steps & LP_ROOT;
 	uint32_t i;
 
-	if (own_root && add_path(set, "/", LL_READ, false) < 0)
+	if (own_root && add_path(set, "/", LL_READ, true, false) < 0)
 		return -1;
 	for (i = 0; i < v->plan->mount_count; i++) {
 		const lp_mount *m = &v->mounts[i];
@@ -158,7 +168,7 @@ static int add_rows(const ruleset *set, const lp_plan_view *v, const int *fds, u
 			return -1;
 	}
 	if (scratch_fd >= 0)
-		return add_fd(set, scratch_fd, LL_WRITE | LL_READ, "the scratch tmpfs");
+		return add_fd(set, scratch_fd, LL_WRITE | LL_READ, true, "the scratch tmpfs");
 	return 0;
 }
 

@@ -319,7 +319,7 @@ static int row_cover(builder *b, const lp_mount *m, const char *path)
 
 	if (target < 0 && (errno == ENOENT || errno == ENOTDIR) && (m->flags & LP_F_OPTIONAL))
 		return 0;
-	if (target < 0 || fstat(target, &st) < 0)
+	if (target < 0 || (m->kind == LP_M_HIDE && fstat(target, &st) < 0))
 		return target_fail(b, errno, "open", path);
 	if (m->kind == LP_M_PROTECT)
 		tree = tree_clone(target, "", m->flags);

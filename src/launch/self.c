@@ -333,6 +333,13 @@ static void dismiss_keeper(host_self *s)
 	}
 }
 
+static void reap_keeper(host_self *s)
+{
+	while (s->keeper && waitpid(s->keeper, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	s->keeper = 0;
+}
+
 /* pid 1 is dead, and what was inside with it. */
 static void remove_rest(lh_box *b)
 {
@@ -341,9 +348,7 @@ static void remove_rest(lh_box *b)
 	cgroup_close(&s->box.cgroup);
 	s->leftovers = cgroup_remove(&s->box.cgroup);
 	dismiss_keeper(s);
-	while (s->keeper && waitpid(s->keeper, NULL, __WALL) < 0 && errno == EINTR)
-		;
-	s->keeper = 0;
+	reap_keeper(s);
 }
 
 static bool pid1_ended(const lh_box *b, int wait_ms)
@@ -395,8 +400,11 @@ static bool self_ends(lh_box *b, unsigned wait_ms)
 {
 	/* nothing is in them any more, while the kernel still takes the namespaces down */
 	cgroup_remove_empty(&b->self->box.cgroup);
-	if (!b->self->box.cgroup.count)
+	if (!b->self->box.cgroup.count) {
 		dismiss_keeper(b->self);
+		cgroup_close(&b->self->box.cgroup);
+		reap_keeper(b->self);
+	}
 	return pid1_ended(b, (int)wait_ms);
 }
 

@@ -4,10 +4,10 @@
  *
  * The arguments came with the request, or are read into one block, the only allocation after PLAN.  We
  * stand still until the child has executed its program or ended (CLONE_VFORK), and it leaves the reason
- * in a shared page.  It shares our memory until then.  An OOM kill in its cgroup would take us along, but
- * the kernel (since 4.6) never chooses a child that its parent waits for like this: what it asks for is
- * refused, and the exec fails.  For that case it is started once more with memory of its own, so that it
- * ends by its limit, and is told so.
+ * in our memory, which it shares until then (in a shared page, where it has its own).  An OOM kill in its
+ * cgroup would take us along, but the kernel (since 4.6) never chooses a child that its parent waits for
+ * like this: what it asks for is refused, and the exec fails.  For that case it is started once more with
+ * memory of its own, so that it ends by its limit, and is told so.
  */
 #include "box.h"
 #include "sys.h"
@@ -499,16 +499,36 @@ static bool ran_out(const child *c)
 	return c->exec == 1 && (c->failure.os_errno == E2BIG || c->failure.os_errno == ENOMEM);
 }
 
+/* What a child with memory of its own leaves its reason in; NULL and errno. */
+static child *shared_page(void)
+{
+	void *page = mmap(NULL, sizeof(child), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+static int start_again(child *c)
+{
+	child *page = shared_page();
+	int pid;
+
+	if (!page) /* then it ends as it did */
+		return -1;
+	*page = *c;
+	page->exec = 0;
+	memset(&page->failure, 0, sizeof page->failure);
+	pid = start_as(page, false);
+	*c = *page;
+	munmap(page, sizeof *page);
+	return pid;
+}
+
 static int start(child *c)
 {
 	bool sharing = !c->box->walls_in_child;
 	int pid = start_as(c, sharing);
 
-	if (pid >= 0 || !sharing || !ran_out(c))
-		return pid;
-	c->exec = 0;
-	memset(&c->failure, 0, sizeof c->failure);
-	return start_as(c, false);
+	return pid < 0 && sharing && ran_out(c) ? start_again(c) : pid;
 }
 
 static void take_place(launch_box *box, launch_command *place, const lp_spawn *r, int *fds, int pid,
@@ -544,12 +564,10 @@ static void take_listener(launch_box *box, bool started)
 
 int spawn_init(launch_box *box, launch_failure *f)
 {
-	void *page = mmap(NULL, sizeof(child), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	static child own;
 
-	if (page == MAP_FAILED)
-		return launch_fail(f, errno, "spawn", "no memory for a page");
-	box->child = page;
-	return 0;
+	box->child = box->walls_in_child ? shared_page() : &own;
+	return box->child ? 0 : launch_fail(f, errno, "spawn", "no memory for a page");
 }
 
 static int take_arguments(block *b, lp_spawn *request, int fd, launch_failure *f)

@@ -112,6 +112,8 @@ int supervisor_cgroups(launch_box *box, launch_failure *f)
 
 	if (box->plan->cgroup_kind == LP_CG_NONE)
 		return 0;
+	if (userns_oom_later(box))
+		userns_prefer_for_oom(box);
 	if (cgroup_make(&box->view, &box->cgroup, f) < 0)
 		return -1;
 	message.cgroup = box->cgroup;

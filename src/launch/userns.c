@@ -64,6 +64,11 @@ static int write_maps(int dir, bool deny_groups, const uint32_t uid[2], const ui
 	return write_map(dir, "uid_map", uid[0], uid[1], f);
 }
 
+bool userns_oom_later(const launch_box *box)
+{
+	return box->privileged && (box->plan->steps & LP_USERNS) && box->plan->cgroup_kind != LP_CG_NONE;
+}
+
 int userns_map(const launch_box *box, int *userns_fd, bool want_fd, launch_failure *f)
 {
 	const lp_plan *p = box->plan;
@@ -75,7 +80,8 @@ int userns_map(const launch_box *box, int *userns_fd, bool want_fd, launch_failu
 	(void)end;
 	if (dir < 0)
 		return launch_fail(f, errno, "userns", "cannot open \"%s\"", path);
-	spawn_prefer_for_oom(dir); /* pid 1 as well, which is always smaller than what it starts */
+	if (!userns_oom_later(box))
+		spawn_prefer_for_oom(dir);
 	rc = write_maps(dir, !(p->steps & LP_OWN_GROUP), uid, gid, f);
 	if (!rc && want_fd) {
 		*userns_fd = openat(dir, "ns/user", O_RDONLY | O_CLOEXEC);
@@ -84,6 +90,19 @@ int userns_map(const launch_box *box, int *userns_fd, bool want_fd, launch_failu
 	}
 	close(dir);
 	return rc;
+}
+
+void userns_prefer_for_oom(const launch_box *box)
+{
+	char path[32] = "/proc/";
+	int dir;
+
+	number(path + 6, (uint32_t)box->pid1, 0);
+	dir = openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0) {
+		spawn_prefer_for_oom(dir);
+		close(dir);
+	}
 }
 
 int userns_nest(const launch_box *box, int proc_self, launch_failure *f)
