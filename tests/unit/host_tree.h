@@ -29,7 +29,7 @@ static inline void host_tree_open(host_tree *tree)
 /* The path of a name in it; in turn one of eight buffers. */
 static inline const char *host_path(const host_tree *tree, const char *name)
 {
-	static char path[8][512];
+	static char path[8][1024];
 	static unsigned turn;
 
 	turn = (turn + 1) % 8;
@@ -40,7 +40,7 @@ static inline const char *host_path(const host_tree *tree, const char *name)
 /* mkdir -p of everything above, then the directory itself if the name ends in "/". */
 static inline void host_make(const host_tree *tree, const char *name)
 {
-	char path[512], *at;
+	char path[1024], *at;
 
 	snprintf(path, sizeof path, "%s/%s", tree->dir, name);
 	for (at = path + strlen(tree->dir) + 1; (at = strchr(at, '/')); at++) {
