@@ -134,6 +134,7 @@ bench: all
 long: all
 	$(Q)tests/wasm/run -v --long
 	$(Q)LONG=1 meson test -C $(BUILD) --suite conformance --no-rebuild --timeout-multiplier 10
+	$(Q)LONG=1 $(BUILD)/tests/warm/warm-wasm here $(CURDIR)/$(BUILD)
 	$(Q)tests/torture/leftovers -v --seed random --runs 5000
 	$(Q)tests/torture/killed -v --seed random --count 3000
 	$(Q)tests/torture/cli_args --seed random --count 10000
