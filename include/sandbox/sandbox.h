@@ -345,8 +345,9 @@ enum { SB_SPEC_REQUIRE_HARD = 1 }; /* SAMPLED and COOPERATIVE count as weaker */
 /* The walls asked for.  NULL where a call takes one = all defaults. */
 typedef struct sb_spec {
 	size_t size;
-	const char *const *backends; /* names, most wanted first; NULL = the sandbox's order.  Only
-	                                these are used; the first that can run it, or an error */
+	const char *const *backends; /* names, or one of a policy, most wanted first; NULL = the
+	                                sandbox's order.  Only these are used; the first that can
+	                                run it, or an error */
 	const sb_limits *limits;
 	const sb_env *env;
 	const sb_network *network;
@@ -573,6 +574,9 @@ int sb_sandbox_pack(const sb_sandbox *sandbox, const char *language, const sb_pa
 		    sb_error *err);
 /* "docker", "k8s"... to the stable name; what is unknown stays as it is, and is NOT_FOUND. */
 int sb_backend_parse(const char *text, const char **name);
+/* "WasmOnly", "PreferWasm" (or "wasm-only"...) to the names that it stands for, NULL-ended; else
+ * NOT_FOUND. */
+int sb_policy_parse(const char *text, const char *const **names);
 
 /* What is alive: sessions, and processes until they are closed; by start, then id. */
 enum { SB_LIST_ALL = 0, SB_LIST_PROCESSES, SB_LIST_SESSIONS };
