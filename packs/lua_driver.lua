@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- lua_driver.lua - evaluates what comes over the control descriptor; see docs/internals/driver-protocol.md.
+-- A guest of WebAssembly brings the functions that the module has elsewhere.
+local module, why = ...
 local MODULE = "@MODULE_HEX@"
 local TEXT_MAX = 65536
 
@@ -23,8 +25,10 @@ local function with_file(data, use)
 	return table.unpack(result)
 end
 
-local module, why = with_file(gsub(MODULE, "%x%x", function(x) return char(tonumber(x, 16)) end),
-	function(name) return package.loadlib(name, "luaopen_control") end)
+if type(module) ~= "function" then
+	module, why = with_file(gsub(MODULE, "%x%x", function(x) return char(tonumber(x, 16)) end),
+		function(name) return package.loadlib(name, "luaopen_control") end)
+end
 if not module then
 	error("this Lua loads no modules, which a session needs: " .. tostring(why), 0)
 end

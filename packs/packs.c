@@ -39,7 +39,9 @@
 						   .run = command,                                 \
 						   .code_file = file,                              \
 						   .module = &id##_module,                         \
-						   .caps = SB_CAP_FILES | SB_CAP_SPLIT_STREAMS }
+						   .session_driver = "", /* the module's own */   \
+						   .caps = SB_CAP_FILES | SB_CAP_SPLIT_STREAMS |   \
+							   PACKS_EVAL }
 #define PACKS_TWO_WAYS(id)                                                                         \
 	static const sb_pack_way *const id##_both[] = { &id##_way, &id##_wasm_way, NULL }
 

@@ -7,18 +7,73 @@
 import sys
 
 
-def _drive():
+class _Host:
+    """The control descriptor and standard input on a machine with system calls of its own.  A guest of
+    WebAssembly has the same by another name."""
+
+    def __init__(self):
+        import fcntl
+        import os
+        import select
+        self.os, self.select, self.pid = os, select.select, os.getpid()
+        for least in (900, 240, 70, 3):
+            try:
+                self.fd = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, least)
+                break
+            except OSError:
+                continue
+        if self.fd != 3:
+            os.close(3)
+        os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self):
+        # a child of fork() shares the descriptor: its word must not count
+        self.pid = -1
+        self.os.close(self.fd)
+
+    def alone(self):
+        return self.os.getpid() == self.pid
+
+    def read(self, size):
+        return self.os.read(self.fd, size)
+
+    def write(self, data):
+        if not self.alone():
+            self.os._exit(0)
+        while data:
+            data = data[self.os.write(self.fd, data):]
+
+    def wait(self):
+        self.select([self.fd], [], [])
+
+    def become_input(self, fd):
+        if fd == 0:  # the code had closed it
+            self.os.set_inheritable(0, True)
+            return
+        self.os.dup2(fd, 0)
+        self.os.close(fd)
+
+    def give_input(self, data):
+        fd = self.os.memfd_create("input", self.os.MFD_CLOEXEC)
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        self.os.lseek(fd, 0, self.os.SEEK_SET)
+        self.become_input(fd)
+
+    def take_input_back(self):
+        self.become_input(self.os.open("/dev/null", self.os.O_RDONLY))
+
+
+def _drive(host):
     import _ast
     import builtins
     import io
     import os
-    import select
     import signal
 
     TEXT_MAX = 65536
-    OURS = __file__
+    OURS = _drive.__code__.co_filename
     FUTURE = 0x1FE0000  # CO_FUTURE_*
-    pid = os.getpid()
     running = False
     buffered = bytearray()
     nonce = b""
@@ -27,39 +82,13 @@ def _drive():
     flags = 0
     single = None
 
-    # ---- the descriptor -------------------------------------------------------------------------
-    def move():
-        import fcntl
-        for least in (900, 240, 70, 3):
-            try:
-                fd = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, least)
-                break
-            except OSError:
-                continue
-        if fd != 3:
-            os.close(3)
-        return fd
-
-    control = move()
-
-    def forget():
-        # a child of fork() shares the descriptor: its word must not count
-        nonlocal pid
-        pid = -1
-        os.close(control)
-
-    os.register_at_fork(after_in_child=forget)
-
+    # ---- frames ---------------------------------------------------------------------------------
     def send(kind, payload=b""):
-        if os.getpid() != pid:
-            os._exit(0)
-        data = kind + b" " + nonce + b" %08x\n" % len(payload) + payload
-        while data:
-            data = data[os.write(control, data):]
+        host.write(kind + b" " + nonce + b" %08x\n" % len(payload) + payload)
 
     def fill(least):
         while len(buffered) < least:
-            got = os.read(control, 1 << 20 if least - len(buffered) > 65536 else 65536)
+            got = host.read(1 << 20 if least - len(buffered) > 65536 else 65536)
             if not got:
                 os._exit(0)  # the host has gone
             buffered.extend(got)
@@ -88,7 +117,7 @@ def _drive():
             asked += 1
             send(b"Q", b"%08x" % asked)
             if not buffered:
-                select.select([control], [], [])  # here an interrupt may strike
+                host.wait()  # here an interrupt may strike
             was, running = running, False
             try:
                 while True:
@@ -119,22 +148,11 @@ def _drive():
 
     nothing = sys.stdin
 
-    def become_input(fd):
-        if fd == 0:  # the code had closed it
-            os.set_inheritable(0, True)
-            return
-        os.dup2(fd, 0)
-        os.close(fd)
-
     def give_input(ask, data):
         if ask:
             sys.stdin = Asking()
         elif data:
-            fd = os.memfd_create("input", os.MFD_CLOEXEC)
-            with open(fd, "wb", closefd=False) as file:
-                file.write(data)
-            os.lseek(fd, 0, os.SEEK_SET)
-            become_input(fd)
+            host.give_input(data)
             sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
         else:
             return False
@@ -143,7 +161,7 @@ def _drive():
     def take_input_back(data):
         sys.stdin = nothing
         if data:
-            become_input(os.open("/dev/null", os.O_RDONLY))
+            host.take_input_back()
 
     # ---- what the code says ---------------------------------------------------------------------
     streams = [s for s in (sys.stdout, sys.stderr) if s is not None]
@@ -251,7 +269,7 @@ def _drive():
             raise
         except BaseException as error:
             running = False
-            if os.getpid() == pid:
+            if host.alone():
                 report(error)
                 return 1, words(error)
             report(error)
@@ -299,4 +317,5 @@ def _drive():
         step()
 
 
-_drive()
+if __name__ == "__main__":
+    _drive(_Host())

@@ -14,4 +14,20 @@ void guest_start(void);
 /* Fills it from the machine's randomness, which never fails here. */
 void guest_random(void *data, size_t len);
 
+/* ---- Evaluation sessions ---- */
+/* The host wants one: the control stream is there. */
+bool guest_has_session(void);
+/* What has come on the control stream; 0 = the host has gone. */
+size_t guest_control_read(void *data, size_t cap);
+/* All of it; ends the guest if the host has gone. */
+void guest_control_write(const void *data, size_t len);
+/* Standard input is this file from now on; of /dev/null, which is not there: nothing. */
+void guest_input_file(const char *path);
+/* Where the host sets bits when it interrupts; at most eight. */
+typedef struct guest_bell_word {
+	volatile void *at;
+	uint32_t bits;
+} guest_bell_word;
+void guest_bell(const guest_bell_word *words, size_t count);
+
 #endif /* GUEST_H */

@@ -24,7 +24,9 @@ static const cli_word workspace_modes[] = {
 	{ "ro", SB_WORKSPACE_READ }, { "rw", SB_WORKSPACE_WRITE }, { NULL, 0 }
 };
 
-static const cli_word backends[] = { { "linux", 0 }, { "process", 0 }, { NULL, 0 } };
+static const cli_word backends[] = {
+	{ "linux", 0 }, { "wasm", 0 }, { "process", 0 }, { "WasmOnly", 0 }, { "PreferWasm", 0 }, { NULL, 0 },
+};
 
 const cli_option option_table[] = {
 	{ "lang", 0, OPTION_TEXT, CODE, "LANGUAGE", AT(lang), 0, NULL,
@@ -32,7 +34,7 @@ const cli_option option_table[] = {
 	{ "eval", 'e', OPTION_TEXT, BOTH, "CODE", AT(code), 0, NULL,
 	  "the code itself; behind --lang, all that follows it is the guest's" },
 	{ "backend", 0, OPTION_BACKENDS, RUNS, "LIST", AT(backends), 0, backends,
-	  "only these, most wanted first: linux, process" },
+	  "only these, most wanted first: linux, wasm, process; WasmOnly, PreferWasm" },
 	{ "timeout", 0, OPTION_DURATION, RUNS, "DURATION", AT(timeout_ms), 0, NULL,
 	  "wall time until it is stopped (code: 10s; command: none)" },
 	{ "grace", 0, OPTION_DURATION, RUNS, "DURATION", AT(grace_ms), 0, NULL,

@@ -143,13 +143,15 @@ static int read_backends(cli_options *options, const char *value, sb_error *err)
 	options->backends.len = 0;
 	for (char *at = copy; at != NULL;) {
 		char *comma = strchr(at, ',');
+		const char *const *names;
 		const char *name;
 		if (comma != NULL)
 			*comma++ = '\0';
-		if (sb_backend_parse(at, &name) < 0)
+		if (sb_backend_parse(at, &name) < 0 && sb_policy_parse(at, &names) < 0)
 			return error_fill(
 				err, SB_ERR_INVALID, "option",
-				"--backend \"%.160s\" is not known: choose from linux, process",
+				"--backend \"%.160s\" is not known: choose from linux, wasm, process, or "
+				"a policy: WasmOnly, PreferWasm",
 				at);
 		if (list_add(&options->backends, at, err) < 0) /* in the caller's word for it */
 			return err->code;

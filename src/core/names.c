@@ -262,6 +262,38 @@ int sb_backend_parse(const char *text, const char **name)
 	return SB_ERR_NOT_FOUND;
 }
 
+/* Upper and lower case and hyphens aside. */
+static bool names_same(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, "-_");
+		b += strspn(b, "-_");
+		if (strncasecmp(a, b, 1) != 0)
+			return false;
+		if (!*a)
+			return true;
+	}
+}
+
+int sb_policy_parse(const char *text, const char *const **names)
+{
+	static const char *const only[] = { "wasm", NULL };
+	static const char *const prefer[] = { "wasm", "linux", "container", NULL };
+	static const struct {
+		const char *name;
+		const char *const *names;
+	} all[] = { { "WasmOnly", only }, { "PreferWasm", prefer } };
+
+	*names = NULL;
+	for (size_t i = 0; text && i < BASE_ARRAY_LEN(all); i++) {
+		if (names_same(text, all[i].name)) {
+			*names = all[i].names;
+			return 0;
+		}
+	}
+	return SB_ERR_NOT_FOUND;
+}
+
 int sb_error_kind(int code)
 {
 	if (code == 0)

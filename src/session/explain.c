@@ -111,9 +111,12 @@ static bool belongs_in_plan(int code)
 
 static int failed_plan(const effective *e, const sb_error *why, sb_plan **out, sb_error *err)
 {
-	const char *const *order = e->spec.backends ? e->spec.backends : e->sandbox->order;
-	const char *name = e->slot ? e->slot->table->name : order[0];
+	arena mem = { 0 };
+	const char *const *order = policy_spell_out(&mem, e->spec.backends ? e->spec.backends : e->sandbox->order);
+	const char *name = e->slot ? e->slot->table->name : order ? order[0] : NULL;
 	int code = plan_new(name ? name : "", out, err);
+
+	arena_release(&mem);
 
 	if (code < 0)
 		return code;

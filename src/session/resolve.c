@@ -300,10 +300,12 @@ static void take_slot(effective *e, backend_slot *slot)
 
 int effective_route(effective *e, sb_error *err)
 {
-	const char *const *order = e->spec.backends ? e->spec.backends : e->sandbox->order;
+	const char *const *order = policy_spell_out(&e->mem, e->spec.backends ? e->spec.backends : e->sandbox->order);
 	bool named = e->spec.backends || e->sandbox->order_given;
 	backend_slot *lacking = NULL;
 
+	if (!order)
+		return error_no_memory(err, "route");
 	for (size_t i = 0; order[i]; i++) {
 		const char *name = NULL;
 		int known = sb_backend_parse(order[i], &name);

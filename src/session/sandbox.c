@@ -267,9 +267,9 @@ static int take_backends(sb_sandbox *sandbox, const sb_backend *const *list, sb_
 static int take_order(sb_sandbox *sandbox, const char *const *order, sb_error *err)
 {
 	static const char *const standard[] = { "linux", "wasm", "container", NULL };
-	const char *const *from = order ? order : standard;
+	const char *const *from = policy_spell_out(&sandbox->mem, order ? order : standard);
 	size_t n = 0;
-	const char **out = arena_alloc(&sandbox->mem, (strv_count(from) + 1) * sizeof *out);
+	const char **out = from ? arena_alloc(&sandbox->mem, (strv_count(from) + 1) * sizeof *out) : NULL;
 
 	if (!out)
 		return error_no_memory(err, "order");

@@ -230,6 +230,8 @@ int effective_code_argv(effective *e, sb_error *err);
 int effective_plan(effective *e, sb_state *state, sb_plan **plan, sb_error *err);
 /* Names known to core or registered here; the first that can run it. */
 int effective_route(effective *e, sb_error *err);
+/* policy.c: policies by the names that they stand for, each once. NULL = no memory. */
+const char *const *policy_spell_out(arena *mem, const char *const *order);
 
 /* ---- merge.c: the operator's spec over the caller's --------------------------------------------- */
 int merge_operator(effective *e, sb_error *err);

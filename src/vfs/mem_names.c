@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Making ----------------------------------------------------------------------------------- */
 
@@ -397,4 +398,67 @@ int mem_add_file(mem_fs *fs, const char *path, const void *data, uint64_t len, u
 	if (!rc && len)
 		memcpy(node->data, data, len);
 	return rc;
+}
+
+/* ---- Taking away ------------------------------------------------------------------------------ */
+
+/* Always the first name that is left: a directory that has become empty is the first of its own. */
+static void names_clear(mem_fs *fs, mem_node *top)
+{
+	mem_node *at = top;
+	size_t i = 0;
+
+	while (top->live) {
+		size_t count = at->count;
+		mem_entry *e;
+
+		while (!at->at[i])
+			i++;
+		e = at->at[i];
+		if (e->node->type == VFS_DIR && e->node->live) {
+			at = e->node;
+			i = 0;
+			continue;
+		}
+		mem_entry_unlink(fs, e);
+		i = at->count == count ? i : 0; /* the holes have gone */
+		while (!at->live && at != top) {
+			at = at->parent;
+			i = 0;
+		}
+	}
+}
+
+static int names_inside(mem_fs *fs, const char *path, mem_place *place)
+{
+	int rc = mem_resolve(fs, fs->root, path + strspn(path, "/"), MEM_NAME, place);
+
+	return rc == -ENOENT || rc == -ENOTDIR || (!rc && !place->node) ? 1 : rc;
+}
+
+int mem_clear(mem_fs *fs, const char *dir)
+{
+	mem_place place;
+	int rc = names_inside(fs, dir, &place);
+
+	if (rc == 0 && place.node->type != VFS_DIR)
+		return -ENOTDIR;
+	if (rc == 0)
+		names_clear(fs, place.node);
+	return rc < 0 ? rc : 0;
+}
+
+int mem_drop(mem_fs *fs, const char *path)
+{
+	mem_place place;
+	int rc = names_inside(fs, path, &place);
+
+	if (rc == 0 && !place.entry)
+		return -EBUSY; /* the root, or by ".." */
+	if (rc)
+		return rc < 0 ? rc : 0;
+	if (place.node->type == VFS_DIR)
+		names_clear(fs, place.node);
+	mem_entry_unlink(fs, place.entry);
+	return 0;
 }

@@ -85,6 +85,10 @@ vfs_file *mem_root(mem_fs *fs);
 enum { MEM_READONLY = 1, MEM_FREE = 2, MEM_BORROWED = 4 };
 int mem_add_dir(mem_fs *fs, const char *path, uint32_t flags);
 int mem_add_file(mem_fs *fs, const char *path, const void *data, uint64_t len, uint32_t flags);
+/* Takes away what stands at an absolute path, with all beneath it, whoever may write there; nothing there is
+ * fine.  mem_clear(): only what is beneath. */
+int mem_drop(mem_fs *fs, const char *path);
+int mem_clear(mem_fs *fs, const char *dir);
 /* What is used, and how often something was refused for lack of it. */
 typedef struct mem_usage { uint64_t bytes, nodes, bytes_refused, nodes_refused; } mem_usage;
 void mem_tell(const mem_fs *fs, mem_usage *out);

@@ -152,9 +152,11 @@ static uint32_t wait_for(wasi *w, const wish *list, uint32_t count, struct pollf
 	for (;;) {
 		int64_t ns = first_of(list, count);
 		struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-		int n = ppoll(polls, streams, ns < 0 ? NULL : &t, NULL);
+		const struct timespec *most = ns < 0 ? NULL : &t;
+		int n = w->wait ? w->wait(w->user, polls, streams, most) :
+				  ppoll(polls, streams, most, NULL);
 
-		if (n < 0 && errno == EINTR && !(w->stopping && w->stopping(w->user)))
+		if (n < 0 && errno == EINTR && !w->wait && !(w->stopping && w->stopping(w->user)))
 			continue;
 		if (n < 0)
 			return fds_errno(-errno);

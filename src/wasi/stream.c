@@ -50,11 +50,28 @@ static bool stream_again(const wasi *w)
 	return errno == EINTR && !(w->stopping && w->stopping(w->user));
 }
 
+/* Whoever waits for us (wasi.wait) may have something to do meanwhile. */
+static uint32_t stream_await(wasi *w, const wasi_fd *fd)
+{
+	struct pollfd p = { .fd = fd->host, .events = POLLIN };
+
+	if (!w->wait || fd->type != WASI_T_STREAM || (fd->flags & WASI_F_NONBLOCK))
+		return WASI_OK;
+	for (;;) {
+		int n = w->wait(w->user, &p, 1, NULL);
+
+		if (n)
+			return n < 0 ? fds_errno(-errno) : WASI_OK;
+	}
+}
+
 uint32_t stream_read(wasi *w, const wasi_fd *fd, const struct iovec *iov, int count, size_t *done)
 {
 	uint32_t rc = stream_ready(fd, POLLIN);
 	ssize_t n;
 
+	if (!rc)
+		rc = stream_await(w, fd);
 	if (rc)
 		return rc;
 	do

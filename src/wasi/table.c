@@ -64,6 +64,10 @@ const wasi_import wasi_unstable[] = {
 	{ "poll_oneoff", "iiii", true, call_poll_oneoff_old },
 	{ 0 },
 };
+const wasi_import wasi_ours[] = {
+	{ "bell", "ii", true, call_bell },
+	{ 0 },
+};
 /* clang-format on */
 
 const wasi_import *wasi_interface(const char *module, size_t len)
@@ -72,5 +76,7 @@ const wasi_import *wasi_interface(const char *module, size_t len)
 		return wasi_preview1;
 	if (len == 13 && memcmp(module, "wasi_unstable", len) == 0)
 		return wasi_unstable;
+	if (len == 7 && memcmp(module, "sandbox", len) == 0)
+		return wasi_ours;
 	return NULL;
 }

@@ -61,6 +61,10 @@ typedef struct wasi_fd {
 	const char *name;        /* of a preopen */
 } wasi_fd;
 
+struct pollfd;
+struct timespec;
+#define WASI_BELL_MAX 8
+
 typedef struct wasi {
 	uint8_t *mem;
 	uint64_t mem_len;
@@ -72,7 +76,13 @@ typedef struct wasi {
 	uint64_t calls;
 	/* Asked when a blocking call was interrupted; true = it shall not go on (EINTR). */
 	bool (*stopping)(void *user);
+	/* Where given, in the place of ppoll(): waits of poll_oneoff(), and for a stream of a socket.
+	 * -1 with EINTR: the wait is over for a reason of the caller's, which the guest is told. */
+	int (*wait)(void *user, struct pollfd *polls, uint32_t count, const struct timespec *most);
 	void *user;
+	/* The guest's bell: words of its memory and the bits that are set in each of them. */
+	struct { uint32_t at, bits; } bell[WASI_BELL_MAX];
+	volatile uint32_t bells;
 } wasi;
 
 /* Files that may be open at once: `fd_max`. */
@@ -83,6 +93,8 @@ int wasi_add_stream(wasi *w, int host, uint8_t type, uint64_t rights);
 int wasi_add_preopen(wasi *w, vfs *fs, vfs_file *dir, const char *name, bool readonly);
 /* Clocks begin to count from now on. */
 void wasi_start_clocks(wasi *w);
+/* Sets the bits of the guest's bell: fit for a signal handler, whatever the guest is doing. */
+void wasi_ring(wasi *w);
 
 typedef uint32_t (*wasi_fn)(wasi *w, const uint64_t *args);
 typedef struct wasi_import {
@@ -93,6 +105,8 @@ typedef struct wasi_import {
 } wasi_import;
 /* NULL-named at the end.  The older interface differs in a few records and numbers. */
 extern const wasi_import wasi_preview1[], wasi_unstable[];
+/* "sandbox": what is not of WASI. */
+extern const wasi_import wasi_ours[];
 /* The interface of a module name, or NULL. */
 const wasi_import *wasi_interface(const char *module, size_t len);
 

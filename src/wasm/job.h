@@ -67,6 +67,24 @@ typedef struct result_head {
 	char why[400];
 } result_head;
 
+/*
+ * What the host asks of a guest that stays, over a socket of its own which comes along the control stream
+ * before the guest runs (ASK_HELLO and the descriptor).  It is answered whenever the guest waits; the
+ * files are then as it left them.  A question is a head and entries, the answer, too.
+ */
+#define ASK_MAGIC 0x314b53414d534157u
+#define ASK_HELLO 'a'
+enum { ASK_PUT = 1,   /* files and folders (JOB_FILE, JOB_DIR) over what is there */
+       ASK_GET,       /* one JOB_DIR: what is beneath it, of no more than `room` bytes */
+       ASK_CLEAR };   /* one JOB_DIR: nothing is beneath it any more */
+typedef struct ask_head {
+	uint64_t magic, bytes;           /* this included */
+	uint64_t room;
+	uint32_t what, entries;
+	int32_t rc;                      /* of an answer: 0 or -errno of Linux */
+	uint32_t cut;                    /* entries that were left out for `room`, or are no file */
+} ask_head;
+
 /* The next entry at *at of `len` bytes; false = the end, or broken (then *at < len). */
 static inline int job_next(const uint8_t *data, uint64_t len, uint64_t *at, const job_entry **entry,
 			   const char **path, const uint8_t **content)

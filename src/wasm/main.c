@@ -55,6 +55,12 @@ static int refuse(worker *k, int code)
 	return EXIT_REFUSED;
 }
 
+static void on_interrupt(int signo)
+{
+	(void)signo;
+	ask_interrupt(&one);
+}
+
 static void end_by_signal(int signo)
 {
 	struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_ONSTACK };
@@ -72,6 +78,13 @@ static void take_signals(const worker *k)
 	signal(SIGXFSZ, SIG_IGN);
 	end_by_signal(SIGTERM);
 	end_by_signal(SIGPROF);
+	if (k->head->control) {
+		struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_ONSTACK };
+
+		sigfillset(&action.sa_mask);
+		sigdelset(&action.sa_mask, SIGSYS);
+		sigaction(SIGINT, &action, NULL);
+	}
 	if (k->head->cpu_us == SB_UNLIMITED)
 		return;
 	timer.it_value.tv_sec = (time_t)(k->head->cpu_us / 1000000);
@@ -92,12 +105,15 @@ static int lay_descriptors(worker *k)
 
 	wasi_init(&k->w, k->head->open_files);
 	k->w.stopping = shall_stop;
+	k->w.user = k;
 	for (int i = 0; i < 3; i++)
 		if (wasi_add_stream(&k->w, i, isatty(i) ? WASI_T_CHAR : WASI_T_UNKNOWN,
 				    common | (i ? WASI_R_WRITE : WASI_R_READ)) != i)
 			return -1;
 	if (wasi_add_preopen(&k->w, mem_vfs(k->fs), mem_root(k->fs), "/", false) != 3)
 		return -1;
+	if (k->head->control)
+		k->w.wait = ask_wait;
 	if (k->head->control &&
 	    wasi_add_stream(&k->w, 3, WASI_T_STREAM,
 			    common | WASI_R_READ | WASI_R_WRITE | WASI_R_SHUTDOWN) != 4)
@@ -141,7 +157,9 @@ static int close_walls(worker *k)
 
 	if (lay_descriptors(k) < 0)
 		return fail(k, "no memory for descriptors");
-	if (most != SB_UNLIMITED)
+	if (h->control)
+		rc = ask_open(k, 3);
+	if (!rc && most != SB_UNLIMITED)
 		rc = walls_limit_data(most + OVERHEAD);
 	if (rc) {
 		snprintf(k->why, sizeof k->why, "cannot set a limit of the worker: %s", strerror(-rc));

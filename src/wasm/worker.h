@@ -23,6 +23,7 @@ typedef struct worker {
 	size_t module_len;
 	uint64_t memory_refused;
 	int refused;                     /* ENGINE_* that an early instance ended with; -1 = none */
+	int ask;                         /* the host's socket, -1 = none */
 	char why[ENGINE_WHY];            /* what a step before the guest failed with */
 } worker;
 
@@ -39,6 +40,14 @@ int walls_raise_stack(void);             /* room for the guest's calls, before t
 int walls_close(worker *k);
 /* How much the kernel lets the process have in all: the second wall of memory. */
 int walls_limit_data(uint64_t bytes);
+
+/* ---- ask.c ---- */
+/* The socket for what the host asks, from the control stream.  0 or -errno. */
+int ask_open(worker *k, int control);
+/* For wasi.wait: serves the host while the guest waits. */
+int ask_wait(void *user, struct pollfd *polls, uint32_t count, const struct timespec *most);
+/* From the handler of SIGINT. */
+void ask_interrupt(worker *k);
 
 /* ---- result.c: fit for a signal handler ---- */
 void result_write(worker *k, uint32_t kind, int32_t code);

@@ -3,7 +3,7 @@
  * evals.c - one suite over every backend that can evaluate: what an interpreter that stays
  * promises.
  *
- * usage: evals BACKEND [DIRECTORY OF sb-launch]
+ * usage: evals BACKEND [DIRECTORY OF sb-launch [TEST]]
  *
  * A real backend runs Python (drivers of other languages have tests of their own without walls, and
  * a few here); the scripted one plays a driver, good and bad.  Each test ends with as many
@@ -207,6 +207,18 @@ static void killed(answer a, int cause)
 	assert_int_equal(eval("1").rc, SB_ERR_SESSION_KILLED);
 }
 
+static bool on_wasm(void)
+{
+	return !strcmp(w.backend, "wasm");
+}
+
+/* What takes another process, a thread or a signal of the code's own. */
+#define NEEDS_PROCESSES()                                                                          \
+	do {                                                                                       \
+		if (on_wasm())                                                                     \
+			skip();                                                                    \
+		NEEDS_REAL();                                                                      \
+	} while (0)
 #define NEEDS_REAL()                                                                               \
 	do {                                                                                       \
 		(void)state;                                                                       \
@@ -374,7 +386,7 @@ static void interpreter_exits(void **state)
 
 static void interpreter_dies_while_idle(void **state)
 {
-	NEEDS_REAL();
+	NEEDS_PROCESSES();
 	ok(eval("import os, threading, time\nthreading.Thread(target=lambda: (time.sleep(.05), "
 		"os._exit(4))).start()"),
 	   "");
@@ -391,7 +403,7 @@ static void interpreter_dies_while_idle(void **state)
 
 static void killed_by_signal(void **state)
 {
-	NEEDS_REAL();
+	NEEDS_PROCESSES();
 	answer a = eval("import os\nos.kill(os.getpid(), 9)");
 
 	assert_int_equal(a.outcome, SB_OUTCOME_SIGNALED);
@@ -400,7 +412,7 @@ static void killed_by_signal(void **state)
 
 static void another_program(void **state)
 {
-	NEEDS_REAL();
+	NEEDS_PROCESSES();
 	answer a = eval("import os\nos.execvp('sleep', ['sleep', '1000'])");
 
 	assert_int_equal(a.outcome, SB_OUTCOME_VIOLATION);
@@ -409,7 +421,7 @@ static void another_program(void **state)
 
 static void junk_on_all_descriptors(void **state)
 {
-	NEEDS_REAL();
+	NEEDS_PROCESSES();
 	ok(eval("import os\nfor f in range(3, 64):\n    try: _ = os.write(f, b'{}\\n' * 99)\n"
 		"    except OSError: pass\n"),
 	   "");
@@ -437,7 +449,8 @@ static void markers_are_output(void **state)
 	ok(eval("sys.stdout = None"), "");
 	ok(eval("print('nowhere')"), "");
 	ok(eval("sys.stdout = sys.__stdout__"), "");
-	ok(eval("_pid = os.fork() if (os := __import__('os')) else 0\nif _pid: _s = "
+	if (!on_wasm())
+		ok(eval("_pid = os.fork() if (os := __import__('os')) else 0\nif _pid: _s = "
 		"os.waitpid(_pid, 0)"),
 	   "");
 	ok(eval("print('one')"), "one\n");
@@ -445,7 +458,7 @@ static void markers_are_output(void **state)
 
 static void late_output_is_kept(void **state)
 {
-	NEEDS_REAL();
+	NEEDS_PROCESSES();
 	ok(eval("import os, time\nif os.fork() == 0:\n    time.sleep(.1)\n    os.write(1, "
 		"b'late\\n')\n    os._exit(0)\n"),
 	   "");
@@ -542,6 +555,8 @@ static void input_by_bytes_and_callback(void **state)
 				 .user = &count },
 		   "[input(), sys.stdin.read()]", NULL),
 	   "['line 1', 'line 2\\n']\n");
+	if (on_wasm())
+		return; /* all of them can ask, or take bytes */
 	how.language = "bash";
 	sb_session_free(session);
 	session = open_one();
@@ -635,7 +650,7 @@ static void files_of_each(void **state)
 {
 	const sb_file in = { .size = sizeof in, .path = "given.txt", .data = "given", .len = 5 };
 
-	if (strcmp(w.backend, "linux")) {
+	if (strcmp(w.backend, "linux") && !on_wasm()) {
 		skip(); /* no /out */
 		return;
 	}
@@ -645,15 +660,43 @@ static void files_of_each(void **state)
 
 	assert_int_equal(a.files, 1);
 	assert_string_equal(a.first, "one");
-	a = eval("import os\nos.makedirs('/out/sub/deep')\nopen('/out/sub/deep/two', "
-		 "'w').write('2')\n"
-		 "os.symlink('/etc/passwd', '/out/link')\nos.chmod('/out/sub', 0)\nNone");
+	a = eval(on_wasm() ? "import os\nos.makedirs('/out/sub/deep')\nopen('/out/sub/deep/two', "
+			     "'w').write('2')\nos.symlink('../x', '/out/link')\nNone"
+			   : "import os\nos.makedirs('/out/sub/deep')\nopen('/out/sub/deep/two', "
+			     "'w').write('2')\n"
+			     "os.symlink('/etc/passwd', '/out/link')\nos.chmod('/out/sub', 0)\nNone");
 	assert_int_equal(a.files, 3);
 	ok(eval("os.listdir('/out')"), "[]\n");
 	ok(eval("print(open('/work/stays').read())"), "2\n");
 	ok(eval_in(session, (sb_command){ .files = (const sb_file *const[]){ &in, NULL } },
 		   "print(open('/in/given.txt').read())", NULL),
 	   "given\n");
+	/* over what is there, and what is beside it stays */
+	const sb_file again = { .size = sizeof again, .path = "given.txt", .data = "new", .len = 3 };
+	const sb_file beside = { .size = sizeof beside, .path = "sub/other.txt", .data = "x", .len = 1 };
+
+	ok(eval_in(session, (sb_command){ .files = (const sb_file *const[]){ &again, NULL } },
+		   "print(open('/in/given.txt').read())", NULL),
+	   "new\n");
+	ok(eval_in(session, (sb_command){ .files = (const sb_file *const[]){ &beside, NULL } },
+		   "print(open('/in/given.txt').read(), open('/in/sub/other.txt').read())", NULL),
+	   "new x\n");
+	a = eval("open('/in/given.txt', 'w')");
+	assert_non_null(strstr(a.exception, "Error"));
+}
+
+/* Its number is known to the code, which may lie, and ends nothing but itself. */
+static void junk_on_the_control_stream(void **state)
+{
+	if (!on_wasm()) {
+		skip();
+		return;
+	}
+	NEEDS_REAL();
+	answer a = eval("import os\nos.write(4, b'D' * 99)");
+
+	assert_int_equal(a.outcome, SB_OUTCOME_VIOLATION);
+	killed(a, SB_ERR_FORBIDDEN);
 }
 
 /* ---- files from outside ------------------------------------------------------------------------- */
@@ -665,7 +708,7 @@ static bool has_files(void)
 {
 	static char dir[] = "/tmp/evals-files.XXXXXX", work[] = "/work";
 
-	if (w.is_fake)
+	if (w.is_fake || on_wasm()) /* but with an evaluation */
 		return false;
 	session = open_one();
 	if (!strcmp(w.backend, "process")) {
@@ -865,6 +908,8 @@ static void cpu_time_of_each(void **state)
 {
 	char code[200];
 
+	if (on_wasm())
+		skip(); /* there it is one budget of the whole session */
 	limits.cpu_ms = 1000;
 	NEEDS_REAL();
 	snprintf(code, sizeof code, BURN, ".55");
@@ -942,13 +987,15 @@ static void sessions_share_nothing(void **state)
 	other o[MANY];
 	char code[MANY][80], want[40];
 
-	how.language = "bash";
+	how.language = on_wasm() ? "lua" : "bash";
 	NEEDS_REAL();
 	more_descriptors();
 	for (int i = 0; i < MANY; i++) {
 		all[i] = open_one();
 		snprintf(code[i], sizeof code[i],
-			 "x=${x-}%d; echo $x >/tmp/evals.$$.%d; sleep 0.0%d", i, i, i % 10);
+			 on_wasm() ? "x = (x or '') .. '%d' io.open('/tmp/%d', 'w'):close()"
+				   : "x=${x-}%d; echo $x >/tmp/evals.$$.%d; sleep 0.0%d",
+			 i, i, i % 10);
 		o[i] = (other){ .session = all[i], .code = code[i] };
 		start(&o[i]);
 	}
@@ -956,7 +1003,8 @@ static void sessions_share_nothing(void **state)
 		join(&o[i]);
 	for (int i = 0; i < MANY; i++) {
 		snprintf(want, sizeof want, "%d\n", i);
-		ok(eval_in(all[i], (sb_command){ 0 }, "echo $x; rm -f /tmp/evals.$$.*", NULL),
+		ok(eval_in(all[i], (sb_command){ 0 },
+			   on_wasm() ? "x" : "echo $x; rm -f /tmp/evals.$$.*", NULL),
 		   want);
 		sb_session_free(all[i]);
 	}
@@ -1064,10 +1112,14 @@ static void refused_commands(void **state)
 
 	assert_int_equal(a.rc, SB_ERR_INVALID);
 	how.language = "ruby";
-	assert_int_equal(try_open(&none), SB_ERR_UNSUPPORTED);
+	assert_int_equal(try_open(&none), on_wasm() ? SB_ERR_BACKEND_UNAVAILABLE : SB_ERR_UNSUPPORTED);
 	how.language = "klingon";
 	assert_int_equal(try_open(&none), SB_ERR_UNKNOWN_LANGUAGE);
 	how.language = NULL;
+	if (on_wasm()) { /* there are no programs */
+		assert_int_equal(try_open(&none), SB_ERR_UNSUPPORTED);
+		return;
+	}
 	none = open_one();
 	assert_int_equal(eval_in(none, (sb_command){ 0 }, "1", NULL).rc, SB_ERR_UNSUPPORTED);
 	sb_session_free(none);
@@ -1083,6 +1135,7 @@ static void other_languages(void **state)
 		{ "js", "const x = 21", "x * 2", "42\n" },
 		{ "lua", "x = 21", "x * 2", "42\n" },
 		{ "bash", "x=21", "echo $((x * 2))", "42\n" },
+		{ "ts", "enum E { A = 21 }; const x: number = E.A", "x as number * 2", "42\n" },
 	};
 
 	(void)state;
@@ -1090,11 +1143,104 @@ static void other_languages(void **state)
 		skip();
 	for (size_t i = 0; i < COUNT(all); i++) {
 		how.language = all[i].language;
+		if (on_wasm() ? !strcmp(how.language, "bash") : !strcmp(how.language, "ts"))
+			continue;
 		if (try_open(&session) == SB_ERR_NOT_FOUND)
 			continue; /* not installed */
 		assert_non_null(session);
 		ok(eval(all[i].assign), "");
 		ok(eval(all[i].show), all[i].said);
+		sb_session_free(session);
+		session = NULL;
+	}
+}
+
+/* Each in its own words; what was there before stays. */
+static void each_language_is_interrupted(void **state)
+{
+	static const struct {
+		const char *language, *assign, *loop, *exception, *show, *said;
+	} all[] = {
+		{ "js", "const x = 5", "console.log('go'); for (;;);", "interrupted", "x", "5\n" },
+		{ "js", "const x = 5", "await new Promise((f) => setTimeout(f, 600000))", "interrupted", "x", "5\n" },
+		{ "lua", "x = 5", "while true do end", "interrupted!", "x", "5\n" },
+		{ "lua", "x = 5", "coroutine.wrap(function() while true do pcall(math.abs, 1) end end)()",
+		  "interrupted!", "x", "5\n" },
+		{ "ts", "const x: number = 5", "for (;;);", "interrupted", "x", "5\n" },
+		{ "python", "x = 5", "import time; time.sleep(600)", "KeyboardInterrupt", "x", "5\n" },
+	};
+
+	(void)state;
+	if (!on_wasm())
+		skip();
+	for (size_t i = 0; i < COUNT(all); i++) {
+		other o = { .code = all[i].loop };
+
+		how.language = all[i].language;
+		if (try_open(&session) == SB_ERR_NOT_FOUND)
+			continue; /* not built */
+		assert_non_null(session);
+		ok(eval(all[i].assign), "");
+		for (int round = 0; round < 2; round++) {
+			start(&o);
+			await_state(SB_STATE_BUSY);
+			while (sb_session_state(session) == SB_STATE_BUSY) {
+				const struct timespec tick = { 0, 20000000 };
+
+				assert_int_equal(sb_session_interrupt(session, NULL, &err), 0);
+				nanosleep(&tick, NULL);
+			}
+			join(&o);
+			if (o.got.rc || !strstr(o.got.exception, all[i].exception))
+				fail_msg("%s: %d \"%s\" \"%s\"", all[i].language, o.got.rc,
+					 o.got.exception, o.got.message);
+		}
+		ok(eval(all[i].show), all[i].said);
+		sb_session_free(session);
+		session = NULL;
+	}
+}
+
+/* Errors, unfinished blocks, input and exits, in the language's own form. */
+static void each_language_says_it_its_way(void **state)
+{
+	static const sb_command partial = { .flags = SB_COMMAND_PARTIAL };
+	static const struct {
+		const char *language, *wrong, *exception, *open, *close, *read, *said, *leave;
+	} all[] = {
+		{ "js", "null.x", "TypeError", "function f() {", "function f() {\n return 7 }\nf()",
+		  "std.in.getline()", "'line'\n", "std.exit(3)" },
+		{ "ts", "const y: number = ;", "SyntaxError", "function f(): number {",
+		  "function f(): number {\n return 7 }\nf()", "std.in.getline() as string", "'line'\n",
+		  "process.exit(3)" },
+		{ "lua", "error('boom')", "boom", "if true then", "if true then f = 7 end return f",
+		  "io.read()", "line\n", "os.exit(3)" },
+		{ "python", "1/0", "ZeroDivisionError: division by zero", "def f():", "f = lambda: 7\nf()",
+		  "input()", "'line'\n", "raise SystemExit(3)" },
+	};
+
+	(void)state;
+	if (!on_wasm())
+		skip();
+	for (size_t i = 0; i < COUNT(all); i++) {
+		how.language = all[i].language;
+		if (try_open(&session) == SB_ERR_NOT_FOUND)
+			continue; /* not built */
+		assert_non_null(session);
+		answer a = eval(all[i].wrong);
+
+		if (a.rc || a.code != 1 || !strstr(a.exception, all[i].exception))
+			fail_msg("%s: \"%s\"", all[i].language, a.exception);
+		a = eval_in(session, partial, all[i].open, NULL);
+		assert_int_equal(a.unfinished, 1);
+		ok(eval(all[i].close), "7\n");
+		ok(eval_in(session,
+			   (sb_command){ .input_kind = SB_INPUT_BYTES, .input = "line\n", .input_len = 5 },
+			   all[i].read, NULL),
+		   all[i].said);
+		a = eval(all[i].leave);
+		assert_int_equal(a.code, 3);
+		assert_int_equal(a.error, SB_ERR_SESSION_CLOSED);
 		sb_session_free(session);
 		session = NULL;
 	}
@@ -1306,6 +1452,14 @@ static void bad_starts(void **state)
 	fake.fail_at = fake.fail_code = 0;
 }
 
+static bool is_built(const char *pack)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/wasm/%s/manifest", w.helper_dir ? w.helper_dir : ".", pack);
+	return access(path, R_OK) == 0;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(int argc, char **argv)
@@ -1338,6 +1492,7 @@ int main(int argc, char **argv)
 		TEST(files_against_a_busy_guest),
 		TEST(cpu_time_of_each),
 		TEST(idle_and_old),
+		TEST(junk_on_the_control_stream),
 		TEST(one_after_the_other),
 		TEST(sessions_share_nothing),
 		TEST(callback_and_cancel),
@@ -1346,6 +1501,8 @@ int main(int argc, char **argv)
 		TEST(evaluations_are_counted),
 		TEST(refused_commands),
 		TEST(other_languages),
+		TEST(each_language_is_interrupted),
+		TEST(each_language_says_it_its_way),
 		TEST(played_evaluations),
 		TEST(broken_frames),
 		TEST(flood_of_frames),
@@ -1359,5 +1516,11 @@ int main(int argc, char **argv)
 	w.backend = argv[1];
 	w.is_fake = !strcmp(w.backend, "fake");
 	w.helper_dir = argc > 2 ? argv[2] : NULL;
+	if (argc > 3)
+		cmocka_set_test_filter(argv[3]);
+	if (on_wasm() && !is_built(argc > 3 ? "lua" : "python")) {
+		fputs("the languages on board are not built: make wasm\n", stderr);
+		return 77;
+	}
 	return cmocka_run_group_tests_name(w.backend, tests, folder_enter, folder_leave);
 }

@@ -80,6 +80,26 @@ static void promised_words(void **state)
 		unit_row(i, strcmp(rows[i].name(rows[i].value), rows[i].word) == 0);
 }
 
+static void policies_have_names(void **state)
+{
+	static const char *const only[] = { "WasmOnly", "wasmonly", "wasm-only", "WASM_ONLY" };
+	const char *const *names = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < UNIT_LEN(only); i++)
+		unit_row(i, sb_policy_parse(only[i], &names) == 0 && !strcmp(names[0], "wasm") && !names[1]);
+	assert_int_equal(sb_policy_parse("PreferWasm", &names), 0);
+	assert_string_equal(names[0], "wasm");
+	assert_string_equal(names[1], "linux");
+	assert_string_equal(names[2], "container");
+	assert_null(names[3]);
+	assert_int_equal(sb_policy_parse("wasm", &names), SB_ERR_NOT_FOUND);
+	assert_null(names);
+	assert_int_equal(sb_policy_parse("WasmOnlyX", &names), SB_ERR_NOT_FOUND);
+	assert_int_equal(sb_policy_parse("", &names), SB_ERR_NOT_FOUND);
+	assert_int_equal(sb_policy_parse(NULL, &names), SB_ERR_NOT_FOUND);
+}
+
 static void backends_have_aliases(void **state)
 {
 	static const struct {
@@ -177,6 +197,7 @@ int main(void)
 		cmocka_unit_test(every_word_is_read_back),
 		cmocka_unit_test(promised_words),
 		cmocka_unit_test(backends_have_aliases),
+		cmocka_unit_test(policies_have_names),
 		cmocka_unit_test(each_code_has_its_kind),
 		cmocka_unit_test(an_error_is_its_code_cause_and_parents),
 	};

@@ -8,9 +8,17 @@ js_flags="$js_flags -funsigned-char -fwrapv -Wno-c23-extensions"
 js_objects() {
 	source_tree quickjs "$1/quickjs"
 	local src=$1/quickjs/usr/src/quickjs-ng
+	local of=$pack at=$result flags=$js_flags
 	js_flags="$js_flags -I$src -I$here -I$here/js -ffile-prefix-map=$1=. -ffile-prefix-map=$here=."
-	compile_each "$1/o" "$js_flags" "$here"/js/{engine,libc,main,source,no_ts}.c "$here/guest.c" \
-		"$src"/{libregexp,libunicode,dtoa}.c
+	compile_each "$1/o" "$js_flags" "$here"/js/{libc,main,session,source,no_ts}.c "$here/guest.c"
+	# The engine itself takes most of the time, and is the same for both.
+	pack=quickjs
+	if ! cached "$quickjs" "$sysroot" "$toolchain_id" "$flags" "$(hash_of "$here"/js/{engine.c,js.h})"; then
+		compile_each "$1/q" "$js_flags" "$here/js/engine.c" "$src"/{libregexp,libunicode,dtoa}.c
+		keep "$1/q"
+	fi
+	cp "$result"/*.o "$1/o/"
+	pack=$of result=$at
 }
 
 # js_link OUTPUT OBJECT...

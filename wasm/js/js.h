@@ -5,6 +5,7 @@
  *   engine.c   QuickJS and what only its own file can reach
  *   libc.c     its modules std and os, and the wait for timers and descriptors
  *   main.c     the snapshot, one run, modules, uncaught errors
+ *   session.c  an evaluation session
  *   source.c   a code file as text: byte order mark, invalid UTF-8
  *   ts.c       TypeScript to JavaScript by the compiler in a realm of its own; no_ts.c stands in for it in js
  */
@@ -28,6 +29,17 @@ char *engine_join(JSContext *ctx, const char *base, const char *name);
 /* Waits for the next timer or descriptor and calls its function; false: nothing to wait for, or it threw. */
 bool libc_wait(JSContext *ctx);
 
+/* Two words: bit 2 of the first is an interrupt that ends a wait. */
+volatile void *libc_signals(void);
+
+/* ---- main.c, session.c ---- */
+/* This promise's rejection is told elsewhere. */
+void js_forgive(JSValueConst promise);
+/* Those that have no handler by now, on stderr. */
+void js_report_rejections(void);
+/* `inspect`: of the prelude. */
+_Noreturn void js_session(JSContext *ctx, JSValueConst inspect);
+
 /* The file as UTF-8 ended by a NUL that `len` does not count; NULL and errno.  free() it. */
 char *source_load(const char *path, size_t *len);
 
@@ -38,6 +50,10 @@ void ts_renew(const uint64_t seeds[2]);
 bool ts_wanted(const char *path);
 /* JavaScript in place of *text (free()d), or false once the errors stand on stderr. */
 bool ts_translate(const char *path, char **text, size_t *len);
+/* The same of a piece of a session, whose text is not kept; *why: the errors, malloc'd, of FAILED.  UNFINISHED
+ * only if `partial`: more text would help. */
+enum { TS_MADE = 0, TS_FAILED, TS_UNFINISHED };
+int ts_take(const char *name, char **text, size_t *len, bool partial, char **why);
 /* "main.ts:3:5" in a stack trace, of lines that ts_translate() made, as they were; malloc'd, or NULL. */
 char *ts_stack(const char *stack);
 

@@ -23,7 +23,7 @@ enum { STACK_BYTES = 512 << 10, UNSETTLED = 13 };
 
 static JSRuntime *rt;
 static JSContext *ctx;
-static JSValue describe, start_prelude, finish_prelude; /* functions of the prelude */
+static JSValue describe, inspect, start_prelude, finish_prelude; /* functions of the prelude */
 static const char prelude[] = {
 #embed "prelude.js"
 	, 0
@@ -138,6 +138,19 @@ static void on_rejection(JSContext *c, JSValueConst promise, JSValueConst reason
 	}
 }
 
+void js_forgive(JSValueConst promise)
+{
+	on_rejection(ctx, promise, JS_UNDEFINED, true, NULL);
+}
+
+void js_report_rejections(void)
+{
+	while (rejected != NULL) {
+		report(JS_DupValue(ctx, rejected->reason));
+		js_forgive(rejected->promise);
+	}
+}
+
 /* ---- Jobs, timers, descriptors ---------------------------------------------------------------- */
 
 /* Runs until nothing is left to do; false once an error was told. */
@@ -242,6 +255,7 @@ static void take_prelude(void)
 	JSAtom name = JS_NewAtom(ctx, "__guest");
 
 	describe = JS_GetPropertyStr(ctx, guest, "describe");
+	inspect = JS_GetPropertyStr(ctx, guest, "inspect");
 	start_prelude = JS_GetPropertyStr(ctx, guest, "start");
 	finish_prelude = JS_GetPropertyStr(ctx, guest, "finish");
 	JS_DeleteProperty(ctx, global, name, 0);
@@ -319,6 +333,10 @@ int main(int argc, char **argv)
 	guest_start();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	JS_UpdateStackTop(rt);
+	if (guest_has_session()) {
+		renew(1, argv);
+		js_session(ctx, inspect);
+	}
 	if (argc < 2) {
 		fputs("node: no code file was given\n", stderr);
 		return 1;

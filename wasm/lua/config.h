@@ -14,7 +14,10 @@
 unsigned int guest_seed(void);
 int guest_tmpnam(char name[static 24]);
 FILE *guest_tmpfile(void);
+struct lua_State;
 int guest_system(const char *command);
+int guest_traceexec(struct lua_State *L, const unsigned int *pc);
+extern volatile int guest_interrupted; /* session.c */
 
 #define luai_makeseed(L) ((void)(L), guest_seed())
 #define LUA_TMPNAMBUFSIZE 24

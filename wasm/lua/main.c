@@ -9,6 +9,7 @@
 #include "lauxlib.h"
 #include "lua.h"
 #include "lualib.h"
+#include "session.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +150,8 @@ static int run_script(lua_State *L)
 	int handler, status;
 
 	open_libraries(L);
+	if (guest_has_session())
+		return lua_session(L);
 	set_arg(L, of->argc, of->argv);
 	lua_pushcfunction(L, on_error);
 	handler = lua_gettop(L);

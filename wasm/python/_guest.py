@@ -95,6 +95,41 @@ def start(argv, environ):
     sys.excepthook = _hook
 
 
+# ---- An evaluation session ---------------------------------------------------------------------------
+
+class _Host:
+    """In the place of the one in packs/python_driver.py."""
+
+    def __init__(self):
+        import _control
+        self.read, self.write, self.input = _control.read, _control.write, _control.input
+        self.listen = _control.listen
+
+    def alone(self):
+        return True
+
+    def wait(self):
+        import select
+        select.select([4], [], [])
+
+    def give_input(self, data):
+        name = f"/tmp/.input-{time.monotonic_ns()}"
+        with open(name, "wb") as file:
+            file.write(data)
+        self.input(name)
+        os.unlink(name)
+
+    def take_input_back(self):
+        self.input("/dev/null")
+
+
+def session():
+    import _session
+    host = _Host()
+    host.listen()
+    _session._drive(host)
+
+
 # ---- The end of a program ----------------------------------------------------------------------------
 
 _kept = frozenset()

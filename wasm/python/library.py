@@ -47,8 +47,8 @@ def main(lib, ours, out):
         if name == "asyncio/selector_events.py":
             text += b"\n" + tail
         compile_one(text, name, out)
-    for name in ("_guest.py",):
-        compile_one(read(os.path.join(ours, name)), name, out)
+    for name, path in (("_guest.py", "_guest.py"), ("_session.py", "../../packs/python_driver.py")):
+        compile_one(read(os.path.join(ours, path)), name, out)
     variables = {"prefix": "/usr/local", "exec_prefix": "/usr/local", "VERSION": "3.13", "EXT_SUFFIX": ".wasm",
                  "SOABI": "cpython-313-wasm32-wasi", "HOST_GNU_TYPE": "wasm32-unknown-wasip1", "Py_DEBUG": 0, "Py_GIL_DISABLED": 0,
                  "LIBDIR": "/usr/local/lib", "BINDIR": "/usr/local/bin", "abs_builddir": "/", "srcdir": "/", "WITH_PYMALLOC": 1,

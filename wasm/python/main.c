@@ -11,6 +11,7 @@
 #include <Python.h>
 #include <internal/pycore_moduleobject.h>
 #include "guest.h"
+#include "session.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ static void snapshot(void)
 {
 	PyConfig config;
 
+	PyImport_AppendInittab("_control", session_module);
 	preconfigure();
 	configure(&config);
 	check(Py_InitializeFromConfig(&config));
@@ -198,11 +200,30 @@ static int run_file(const char *path)
 	return finish(module, main_module, code);
 }
 
+/* Until the host goes or the code exits. */
+static int run_session(void)
+{
+	PyObject *module = PyImport_ImportModule("_guest");
+	PyObject *main_module = PyImport_AddModuleRef("__main__");
+
+	if (module == NULL || main_module == NULL) {
+		PyErr_Print();
+		return EXIT_FAILURE;
+	}
+	Py_XDECREF(PyObject_CallMethod(module, "session", NULL));
+	return finish(module, main_module, status_of_error(module));
+}
+
 int main(int argc, char **argv)
 {
 	if (!ready)
 		snapshot();
 	guest_start();
+	if (guest_has_session()) {
+		char *words[] = { argv[0], "" };
+
+		return renew(2, words) ? run_session() : EXIT_FAILURE;
+	}
 	if (argc < 2) {
 		fputs("python3: no code file was given\n", stderr);
 		return 2;

@@ -19,13 +19,19 @@
 		return `${path}:${at.line + 1}:${at.character + 1} - error TS${d.code}: ${words}${shown}`;
 	}
 
-	function translate(path, text) {
+	/* More text would help: the error stands behind all that there is, or what it is in has no end. */
+	const OPEN = [1010, 1160]; /* of a comment, of a template */
+	const unfinished = (text, d) => d.start >= text.trimEnd().length || OPEN.includes(d.code);
+
+	/* `keep`: for stack().  null: unfinished, if `partial`. */
+	function translate(path, text, keep, partial) {
 		const { outputText, diagnostics } = ts.transpileModule(text, { fileName: path, reportDiagnostics: true, compilerOptions: options(false) });
 		const errors = diagnostics.filter((d) => d.category === ts.DiagnosticCategory.Error);
 		if (errors.length === 0) {
-			sources.set(path, text);
+			if (keep) sources.set(path, text);
 			return [outputText];
 		}
+		if (partial && errors.some((d) => unfinished(text, d))) return null;
 		const shown = errors.slice(0, 10).map((d) => message(path, text, d));
 		if (errors.length > 10) shown.push(`and ${errors.length - 10} more errors`);
 		return shown.join("\n");

@@ -93,40 +93,67 @@ bool ts_wanted(const char *path)
 			       strcmp(dot, ".json") != 0);
 }
 
-bool ts_translate(const char *path, char **text, size_t *len)
+/* [the code], the errors as one text, or null: unfinished. */
+static int take_result(JSValueConst result, char **text, size_t *len, char **why)
 {
-	JSValue args[] = { JS_NewString(compiler, path), JS_NewStringLen(compiler, *text, *len) };
-	JSValue result = JS_Call(compiler, translate, JS_UNDEFINED, 2, args);
-	char *made = NULL;
+	bool ok = JS_IsArray(result);
+	JSValue code = ok ? JS_GetPropertyUint32(compiler, result, 0) : JS_DupValue(compiler, result);
 	size_t made_len;
+	const char *words = JS_ToCStringLen(compiler, &made_len, code);
+	char *made = words == NULL ? NULL : malloc(made_len + 1);
 
+	if (made != NULL)
+		memcpy(made, words, made_len + 1);
+	JS_FreeCString(compiler, words);
+	JS_FreeValue(compiler, code);
+	if (!ok || made == NULL) {
+		*why = made;
+		return TS_FAILED;
+	}
+	free(*text);
+	*text = made;
+	*len = made_len;
+	return TS_MADE;
+}
+
+static int take(const char *path, char **text, size_t *len, bool keep, bool partial, char **why)
+{
+	JSValue args[] = { JS_NewString(compiler, path), JS_NewStringLen(compiler, *text, *len), JS_NewBool(compiler, keep),
+			   JS_NewBool(compiler, partial) };
+	JSValue result = JS_Call(compiler, translate, JS_UNDEFINED, 4, args);
+	int made;
+
+	*why = NULL;
 	JS_FreeValue(compiler, args[0]);
 	JS_FreeValue(compiler, args[1]);
 	if (JS_IsException(result)) { /* out of memory, or nested deeper than the stack allows */
 		JSValue error = JS_GetException(compiler);
 		const char *words = JS_ToCString(compiler, error);
-		fprintf(stderr, "%s: cannot be translated: %s\n", path, words != NULL ? words : "out of memory");
+		if (asprintf(why, "%s: cannot be translated: %s", path, words != NULL ? words : "out of memory") < 0)
+			*why = NULL;
 		JS_FreeCString(compiler, words);
 		JS_FreeValue(compiler, error);
-		return false;
+		return TS_FAILED;
 	}
-	/* the errors as one text, or [the code] */
-	bool ok = JS_IsArray(result);
-	JSValue code = ok ? JS_GetPropertyUint32(compiler, result, 0) : JS_DupValue(compiler, result);
-	const char *words = JS_ToCStringLen(compiler, &made_len, code);
-	if (words != NULL && ok && (made = malloc(made_len + 1)) != NULL) {
-		memcpy(made, words, made_len + 1);
-		free(*text);
-		*text = made;
-		*len = made_len;
-	} else if (words != NULL && !ok)
-		fprintf(stderr, "%s\n", words);
-	else
-		fprintf(stderr, "%s: out of memory\n", path);
-	JS_FreeCString(compiler, words);
-	JS_FreeValue(compiler, code);
+	made = JS_IsNull(result) ? TS_UNFINISHED : take_result(result, text, len, why);
 	JS_FreeValue(compiler, result);
-	return made != NULL;
+	return made;
+}
+
+bool ts_translate(const char *path, char **text, size_t *len)
+{
+	char *why;
+	int made = take(path, text, len, true, false, &why);
+
+	if (made == TS_FAILED)
+		fprintf(stderr, "%s\n", why != NULL ? why : "out of memory");
+	free(why);
+	return made == TS_MADE;
+}
+
+int ts_take(const char *name, char **text, size_t *len, bool partial, char **why)
+{
+	return take(name, text, len, false, partial, why);
 }
 
 char *ts_stack(const char *stack)

@@ -17,6 +17,7 @@
 #define KILL_GRACE_MS 300u    /* for a worker to tell what lies in /out, once its time is over */
 #define JOB_SLACK ((uint64_t)48 << 20)
 #define CODE_DIR "/run/code"
+#define CONTROL_NAME "SANDBOX_CONTROL=4"
 
 wasm_box *box_own(sb_box *box)
 {
@@ -180,7 +181,7 @@ sb_box *box_new(const sb_limits *limits)
 		return NULL;
 	}
 	buf_init(&own->job, JOB_MAX_BYTES);
-	own->fd = -1;
+	own->fd = own->ask = -1;
 	box->wasm = own;
 	return box;
 }
@@ -264,6 +265,7 @@ void box_destroy(sb_box *box)
 		return;
 	buf_release(&own->job);
 	fd_close(&own->fd);
+	fd_close(&own->ask);
 	free(own->result);
 	free(own);
 }
@@ -285,6 +287,16 @@ static int put_code(sb_box *box, const sb_node *node, const sb_call *call, sb_er
 	return compile_add(own->state, call, node->data, node->len, own, err);
 }
 
+/* The guest runs already: what was gathered goes to it now. */
+static int put_late(wasm_box *own, const sb_call *call, sb_error *err)
+{
+	int rc = live_put(own, call, err);
+
+	buf_release(&own->job);
+	own->entries = 0;
+	return rc;
+}
+
 int wasm_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *call, sb_error *err)
 {
 	wasm_box *own = box_own(box);
@@ -293,6 +305,8 @@ int wasm_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *
 	strv names = { 0 };
 	int rc = sb_call_check(call, err);
 
+	if (!rc && own->spawned && strcmp(path, "/in"))
+		rc = live_only(err);
 	if (!rc && !code && !given && !path_is_within(path, "/work") && !path_is_within(path, "/tmp"))
 		rc = error_set(err, SB_ERR_INVALID_PATH, "put",
 			       "files can be put into /in, /work and /tmp, not into \"%s\"", path);
@@ -314,12 +328,14 @@ int wasm_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *
 			names.at[names.len - 1], node.data, node.what == SB_NODE_DIR ? 0 : node.len);
 	}
 	strv_release(&names);
+	if (!rc && own->spawned)
+		rc = put_late(own, call, err);
 	return rc;
 }
 
 /* ---- Spawn ------------------------------------------------------------------------------------------- */
 
-static void lay_command(wasm_box *own, const sb_guest_request *request)
+static void lay_command(wasm_box *own, const sb_guest_request *request, bool control)
 {
 	char pwd[4096 + 8];
 
@@ -327,6 +343,8 @@ static void lay_command(wasm_box *own, const sb_guest_request *request)
 		job_add(own, JOB_ARG, 0, "", request->argv[i], strlen(request->argv[i]));
 	for (size_t i = 0; request->env[i]; i++)
 		job_add(own, JOB_ENV, 0, "", request->env[i], strlen(request->env[i]));
+	if (control)
+		job_add(own, JOB_ENV, 0, "", CONTROL_NAME, strlen(CONTROL_NAME));
 	if (!request->cwd)
 		return;
 	if (path_is_within(request->cwd, "/work") && strcmp(request->cwd, "/work"))
@@ -352,8 +370,8 @@ static int send_worker(sb_box *box, const sb_guest_request *request, const sb_ca
 int wasm_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call, sb_guest **guest,
 	       sb_guest_io *io, sb_error *err)
 {
+	bool control = request->flags & SB_GUEST_CONTROL, waits = !control && stock_waits(box);
 	uint64_t cpu_ms = request->limits ? request->limits->cpu_ms : 0;
-	bool waits = stock_waits(box);
 	wasm_box *own = box_own(box);
 	int rc = sb_call_check(call, err);
 
@@ -363,17 +381,20 @@ int wasm_spawn(sb_box *box, const sb_guest_request *request, const sb_call *call
 		rc = error_set(err, SB_ERR_INVALID_SPEC, "spawn", "there is no module to run");
 	if (rc)
 		return rc;
-	lay_command(own, request);
+	lay_command(own, request, control);
 	/* not ours to write: the root that the guest sees, last, when all is laid */
 	job_add(own, JOB_DIR, JOB_READONLY | JOB_FREE, "/", NULL, 0);
 	own->spawned = true;
 	if (waits)
 		rc = job_append(own, &box->limits, cpu_ms, err);
 	else
-		rc = own->fd = job_make(own, &box->limits, cpu_ms, request->flags & SB_GUEST_CONTROL, 0, err);
+		rc = own->fd = job_make(own, &box->limits, cpu_ms, control, 0, err);
 	if (rc < 0)
 		return rc;
+	own->entries = 0;
 	rc = waits ? wasm_warm_go(box, request, guest, io, err) : send_worker(box, request, call, guest, io, err);
+	if (!rc && control)
+		rc = live_open(own, io->control, err);
 	if (!rc)
 		stock_refill(box);
 	return rc;
@@ -386,6 +407,8 @@ int wasm_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err)
 	int number = launched_signal_number(signal), rc;
 
 	if (number < 0 || number == SIGSTOP || number == SIGCONT)
+		return launched_signal(guest, signal, call, err);
+	if (number == SIGINT && box_own(box)->ask >= 0) /* of a session: it goes on */
 		return launched_signal(guest, signal, call, err);
 	if (number != SIGKILL)
 		return launched_signal(guest, SB_SIGNAL_TERMINATE, call, err);

@@ -227,6 +227,7 @@ int wasm_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_
 	outside(&w);
 	paths(&w);
 	if (!w.rc)
-		w.rc = sb_plan_set_caps(plan, SB_CAP_SIGNAL | SB_CAP_FILES | SB_CAP_SPLIT_STREAMS);
+		w.rc = sb_plan_set_caps(plan, WASM_CAPS | (request->way->session_driver ?
+							   SB_CAP_SESSIONS | SB_CAP_EVAL : 0));
 	return w.rc ? w.rc : sb_plan_set_enforcement(plan, &w.held);
 }

@@ -94,6 +94,8 @@ static void fill(const result_head *r, sb_guest_exit *end)
 		u->fs_bytes = r->fs_bytes;
 		u->fs_nodes = r->fs_nodes;
 	}
+	if (r->kind == RESULT_STOPPED && end->error)
+		return; /* for what sb-launch stopped it */
 	end->error = 0;
 	end->signal_number = 0;
 	end->code = -1;
@@ -137,8 +139,7 @@ int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err)
 
 /* ---- /out ------------------------------------------------------------------------------------------ */
 
-static int take_entry(sb_tree *tree, const job_entry *e, const char *path, const uint8_t *data,
-		      sb_error *err)
+int result_take(sb_tree *tree, const job_entry *e, const char *path, const uint8_t *data, sb_error *err)
 {
 	if (strlen(path) != e->path_len)
 		return 0;
@@ -160,7 +161,7 @@ int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err)
 	if (!r || rc)
 		return rc;
 	while (job_next(own->result, own->result_bytes, &at, &e, &path, &data)) {
-		rc = take_entry(tree, e, path, data, err);
+		rc = result_take(tree, e, path, data, err);
 		if (rc == SB_ERR_FS_QUOTA || rc == SB_ERR_TOO_MANY_FILES || rc == SB_ERR_NO_MEMORY)
 			return rc;
 	}

@@ -173,8 +173,8 @@ static int wasm_suits(const sb_backend *self, const char *helper_dir, const sb_b
 	bool ok;
 
 	(void)self;
-	/* a session is started in and talked to again and again: these boxes run one guest */
-	if (!request->pack || request->door != SB_DOOR_RUN)
+	/* a session that starts programs needs another: these boxes run one guest */
+	if (!request->pack || (request->door != SB_DOOR_RUN && request->door != SB_DOOR_SESSION))
 		return 0;
 	if (network && network->mode != SB_NET_DENY_ALL && network->mode != SB_NET_DEFAULT)
 		return 0;
@@ -195,7 +195,7 @@ const sb_backend backend_wasm = {
 	.abi = SB_BACKEND_ABI,
 	.name = "wasm",
 	.summary = "WebAssembly in a worker behind the walls of linux",
-	.caps = SB_CAP_SIGNAL | SB_CAP_FILES | SB_CAP_SPLIT_STREAMS,
+	.caps = WASM_CAPS | SB_CAP_SESSIONS | SB_CAP_EVAL,
 	.probe = wasm_probe,
 	.supports = wasm_supports,
 	.plan = wasm_plan,
@@ -203,6 +203,8 @@ const sb_backend backend_wasm = {
 	.spawn = wasm_spawn,
 	.signal = wasm_signal,
 	.put = wasm_put,
+	.get = wasm_get,
+	.remove = wasm_remove,
 	.collect = wasm_collect,
 	.reap = wasm_reap,
 	.usage = wasm_usage,

@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 
+#define WASM_CAPS (SB_CAP_SIGNAL | SB_CAP_FILES | SB_CAP_SPLIT_STREAMS)
 #define WASM_CACHE_MAX 16     /* compiled raw modules that one sandbox object keeps */
 
 /* A raw module, compiled: by the hash of what it was compiled from. */
@@ -58,6 +59,7 @@ typedef struct wasm_box {
 	int fd;                       /* of the job, once it was sent */
 	uint64_t job_at, job_bytes;   /* in it */
 	bool spawned;
+	int ask;                      /* to a guest that stays, -1 = none: live.c */
 	uint8_t *result;              /* read, behind the end: a result_head and entries */
 	uint64_t result_bytes;
 	bool looked;
@@ -81,6 +83,17 @@ const result_head *result_of(wasm_box *box, const sb_limits *limits);
 int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err);
 int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err);
 int wasm_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
+
+/* One entry of /out into a tree; a name that no tree takes is told, too. */
+int result_take(sb_tree *tree, const job_entry *e, const char *path, const uint8_t *data, sb_error *err);
+
+/* ---- live.c ------------------------------------------------------------------------------------- */
+int live_open(wasm_box *own, int control, sb_error *err);
+/* Only those two ways: SB_ERR_UNSUPPORTED. */
+int live_only(sb_error *err);
+int live_put(wasm_box *own, const sb_call *call, sb_error *err); /* what was gathered in own->job */
+int wasm_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, sb_error *err);
+int wasm_remove(sb_box *box, const char *path, const sb_call *call, sb_error *err);
 
 /* ---- compile.c --------------------------------------------------------------------------------- */
 /* The compiled module, the state's for as long as nothing else is compiled: copied into the job under its

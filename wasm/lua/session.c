@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session.c - an evaluation session: the driver of packs/lua_driver.lua, and what it is given here in the
+ * place of its module for the host (packs/control.c).
+ *
+ * An interrupt sets guest_interrupted from outside.  The build has lvm.c look at it wherever it looks
+ * for a hook, and name luaG_traceexec() another way in ldebug.c; ours comes first.
+ */
+#include "lprefix.h"
+#include "ldebug.h"
+#include "lauxlib.h"
+#include "lopcodes.h"
+#include "session.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+volatile int guest_interrupted;
+
+static bool listening; /* code runs that an interrupt may stop */
+static const char driver[] = {
+#embed "../../packs/lua_driver.lua"
+	, 0
+};
+
+int guest_traceexec(lua_State *L, const Instruction *pc);
+
+int luaG_traceexec(lua_State *L, const Instruction *pc)
+{
+	bool stop = guest_interrupted && listening;
+
+	guest_interrupted = 0;
+	if (!stop)
+		return guest_traceexec(L, pc);
+	L->ci->u.l.savedpc = pc + 1;
+	L->top.p = L->ci->top.p;
+	return luaL_error(L, "interrupted!");
+}
+
+static int read_some(lua_State *L)
+{
+	static char piece[65536];
+	size_t n = guest_control_read(piece, sizeof piece);
+
+	lua_pushlstring(L, piece, n);
+	return 1;
+}
+
+static int write_all(lua_State *L)
+{
+	size_t len;
+	const char *text = luaL_checklstring(L, 1, &len);
+
+	guest_control_write(text, len);
+	return 0;
+}
+
+static int listen(lua_State *L)
+{
+	(void)L;
+	guest_interrupted = 0;
+	listening = true;
+	return 0;
+}
+
+static int deaf(lua_State *L)
+{
+	(void)L;
+	listening = false;
+	return 0;
+}
+
+static int become_input(lua_State *L)
+{
+	guest_input_file(luaL_checkstring(L, 1));
+	return 0;
+}
+
+static int functions(lua_State *L)
+{
+	static const lua_CFunction all[] = { read_some, write_all, listen, deaf, become_input };
+
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		lua_pushcfunction(L, all[i]);
+	return sizeof all / sizeof all[0];
+}
+
+int lua_session(lua_State *L)
+{
+	static const guest_bell_word word = { .at = &guest_interrupted, .bits = 1 };
+
+	guest_bell(&word, 1);
+	if (luaL_loadbuffer(L, driver, sizeof driver - 1, "=driver") != LUA_OK)
+		return lua_error(L);
+	lua_pushcfunction(L, functions);
+	lua_call(L, 1, 0);
+	return 0;
+}
