@@ -173,12 +173,13 @@ void *heap_alloc_zero(size_t count, size_t size)
 
 void heap_free(void *old)
 {
-	piece *p = piece_of(old);
 	size_t class;
 	int saved = errno;
+	piece *p;
 
 	if (!old)
 		return;
+	p = piece_of(old);
 	if (p->state != IN_USE)
 		__builtin_trap();
 	p->state = IS_FREE;
@@ -210,11 +211,12 @@ static void *resize_large(piece *p, size_t size)
 
 void *heap_resize(void *old, size_t size)
 {
-	piece *p = piece_of(old);
 	void *object;
+	piece *p;
 
 	if (!old)
 		return heap_alloc(size);
+	p = piece_of(old);
 	if (p->state != IN_USE)
 		__builtin_trap();
 	if (p->room > SMALL_MOST && size > SMALL_MOST && size <= PTRDIFF_MAX - 8192u)

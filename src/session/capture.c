@@ -296,6 +296,8 @@ static void settle(capture *c, capture_stream *s)
 	if (!s->spilled || !s->dropped || s->settled)
 		return;
 	s->settled = true;
+	if (!s->len) /* nothing is kept, and there may be no memory */
+		return;
 	half = half_at_start(s->data + s->head, s->len - s->head);
 	memmove(s->data + s->head, s->data + s->head + half, s->len - s->head - half);
 	s->len -= half;
