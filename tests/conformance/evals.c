@@ -467,6 +467,18 @@ static void late_output_is_kept(void **state)
 	ok(eval("_ = os.wait()"), "late\n");
 }
 
+/* What was just started is interrupted till it ends. */
+static void interrupt_until_over(void)
+{
+	await_state(SB_STATE_BUSY);
+	while (sb_session_state(session) == SB_STATE_BUSY) {
+		const struct timespec tick = { 0, 20000000 };
+
+		assert_int_equal(sb_session_interrupt(session, NULL, &err), 0);
+		nanosleep(&tick, NULL);
+	}
+}
+
 static void interrupt_keeps_it(void **state)
 {
 	other o = { .code = "print('go', flush=True)\nwhile True: pass" };
@@ -476,13 +488,7 @@ static void interrupt_keeps_it(void **state)
 	assert_int_equal(sb_session_interrupt(session, NULL, &err), 0); /* nothing runs */
 	for (int i = 0; i < 3; i++) {
 		start(&o);
-		await_state(SB_STATE_BUSY);
-		while (sb_session_state(session) == SB_STATE_BUSY) {
-			const struct timespec tick = { 0, 20000000 };
-
-			assert_int_equal(sb_session_interrupt(session, NULL, &err), 0);
-			nanosleep(&tick, NULL);
-		}
+		interrupt_until_over();
 		join(&o);
 		assert_int_equal(o.got.rc, 0);
 		assert_string_equal(o.got.exception, "KeyboardInterrupt");
@@ -1185,13 +1191,7 @@ static void each_language_is_interrupted(void **state)
 		ok(eval(all[i].assign), "");
 		for (int round = 0; round < 2; round++) {
 			start(&o);
-			await_state(SB_STATE_BUSY);
-			while (sb_session_state(session) == SB_STATE_BUSY) {
-				const struct timespec tick = { 0, 20000000 };
-
-				assert_int_equal(sb_session_interrupt(session, NULL, &err), 0);
-				nanosleep(&tick, NULL);
-			}
+			interrupt_until_over();
 			join(&o);
 			if (o.got.rc || !strstr(o.got.exception, all[i].exception))
 				fail_msg("%s: %d \"%s\" \"%s\"", all[i].language, o.got.rc,
