@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* evals_languages.c - what the interpreters of the several languages say, each in its own words. */
+#include "evals.h"
+#include "../unit/folder.h"
+
+static void other_languages(void **state)
+{
+	static const struct {
+		const char *language, *assign, *show, *said;
+	} all[] = {
+		{ "js", "const x = 21", "x * 2", "42\n" },
+		{ "lua", "x = 21", "x * 2", "42\n" },
+		{ "bash", "x=21", "echo $((x * 2))", "42\n" },
+		{ "ts", "enum E { A = 21 }; const x: number = E.A", "x as number * 2", "42\n" },
+	};
+
+	(void)state;
+	if (w.is_fake)
+		skip();
+	for (size_t i = 0; i < COUNT(all); i++) {
+		how.language = all[i].language;
+		if (on_wasm() ? !strcmp(how.language, "bash") : !strcmp(how.language, "ts"))
+			continue;
+		if (try_open(&session) == SB_ERR_NOT_FOUND)
+			continue; /* not installed */
+		assert_non_null(session);
+		ok(eval(all[i].assign), "");
+		ok(eval(all[i].show), all[i].said);
+		sb_session_free(session);
+		session = NULL;
+	}
+}
+
+/* Each in its own words; what was there before stays. */
+static void each_language_is_interrupted(void **state)
+{
+	static const struct {
+		const char *language, *assign, *loop, *exception, *show, *said;
+	} all[] = {
+		{ "js", "const x = 5", "console.log('go'); for (;;);", "interrupted", "x", "5\n" },
+		{ "js", "const x = 5", "await new Promise((f) => setTimeout(f, 600000))", "interrupted", "x", "5\n" },
+		{ "lua", "x = 5", "while true do end", "interrupted!", "x", "5\n" },
+		{ "lua", "x = 5", "coroutine.wrap(function() while true do pcall(math.abs, 1) end end)()",
+		  "interrupted!", "x", "5\n" },
+		{ "ts", "const x: number = 5", "for (;;);", "interrupted", "x", "5\n" },
+		{ "python", "x = 5", "import time; time.sleep(600)", "KeyboardInterrupt", "x", "5\n" },
+	};
+
+	(void)state;
+	if (!on_wasm())
+		skip();
+	for (size_t i = 0; i < COUNT(all); i++) {
+		other o = { .code = all[i].loop };
+
+		how.language = all[i].language;
+		if (try_open(&session) == SB_ERR_NOT_FOUND)
+			continue; /* not built */
+		assert_non_null(session);
+		ok(eval(all[i].assign), "");
+		for (int round = 0; round < 2; round++) {
+			start(&o);
+			interrupt_until_over();
+			join(&o);
+			if (o.got.rc || !strstr(o.got.exception, all[i].exception))
+				fail_msg("%s: %d \"%s\" \"%s\"", all[i].language, o.got.rc,
+					 o.got.exception, o.got.message);
+		}
+		ok(eval(all[i].show), all[i].said);
+		sb_session_free(session);
+		session = NULL;
+	}
+}
+
+/* Errors, unfinished blocks, input and exits, in the language's own form. */
+static void each_language_says_it_its_way(void **state)
+{
+	static const sb_command partial = { .flags = SB_COMMAND_PARTIAL };
+	static const struct {
+		const char *language, *wrong, *exception, *open, *close, *read, *said, *leave;
+	} all[] = {
+		{ "js", "null.x", "TypeError", "function f() {", "function f() {\n return 7 }\nf()",
+		  "std.in.getline()", "'line'\n", "std.exit(3)" },
+		{ "ts", "const y: number = ;", "SyntaxError", "function f(): number {",
+		  "function f(): number {\n return 7 }\nf()", "std.in.getline() as string", "'line'\n",
+		  "process.exit(3)" },
+		{ "lua", "error('boom')", "boom", "if true then", "if true then f = 7 end return f",
+		  "io.read()", "line\n", "os.exit(3)" },
+		{ "python", "1/0", "ZeroDivisionError: division by zero", "def f():", "f = lambda: 7\nf()",
+		  "input()", "'line'\n", "raise SystemExit(3)" },
+	};
+
+	(void)state;
+	if (!on_wasm())
+		skip();
+	for (size_t i = 0; i < COUNT(all); i++) {
+		how.language = all[i].language;
+		if (try_open(&session) == SB_ERR_NOT_FOUND)
+			continue; /* not built */
+		assert_non_null(session);
+		answer a = eval(all[i].wrong);
+
+		if (a.rc || a.code != 1 || !strstr(a.exception, all[i].exception))
+			fail_msg("%s: \"%s\"", all[i].language, a.exception);
+		a = eval_in(session, partial, all[i].open, NULL);
+		assert_int_equal(a.unfinished, 1);
+		ok(eval(all[i].close), "7\n");
+		ok(eval_in(session,
+			   (sb_command){ .input_kind = SB_INPUT_BYTES, .input = "line\n", .input_len = 5 },
+			   all[i].read, NULL),
+		   all[i].said);
+		a = eval(all[i].leave);
+		assert_int_equal(a.code, 3);
+		assert_int_equal(a.error, SB_ERR_SESSION_CLOSED);
+		sb_session_free(session);
+		session = NULL;
+	}
+}
+
+EVALS_MAIN(TEST(other_languages), TEST(each_language_is_interrupted),
+	   TEST(each_language_says_it_its_way));
