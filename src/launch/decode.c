@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define STEPS_KNOWN ((uint64_t)LP_HOST_NET * 2 - 1)
+#define STEPS_KNOWN ((uint64_t)LP_WORKER * 2 - 1)
 #define MOUNT_FLAGS_KNOWN (LP_F_DIR * 2 - 1)
 #define SPAWN_FLAGS_KNOWN (LP_S_PIDFD * 2 - 1)
 #define CONTROLLERS_KNOWN (LP_CTL_CPUACCT * 2 - 1)
@@ -101,6 +101,8 @@ static int check_steps(const lp_plan *p, const char **why)
 		return refuse(why, "a guest without namespaces needs a filter");
 	if ((p->steps & LP_HOST_NET) && !(p->steps & LP_IN_PLACE))
 		return refuse(why, "the host's network is allowed by a filter that is not asked for");
+	if ((p->steps & LP_WORKER) && (p->steps & (LP_SECCOMP | LP_IN_PLACE)) != LP_SECCOMP)
+		return refuse(why, "a worker needs a filter, and namespaces");
 	if ((p->steps & LP_NESTED_USERNS) && !(p->steps & LP_USERNS))
 		return refuse(why, "a nested user namespace needs an outer one");
 	if ((p->steps & LP_LO_UP) && !(p->steps & LP_NETNS))

@@ -115,5 +115,7 @@ void lh_close(lh_box *box);
 extern const char lh_seccomp_oci_json[], lh_seccomp_oci_host_net[];
 /* The same for a guest without namespaces. */
 extern const char lh_seccomp_oci_place[], lh_seccomp_oci_place_net[];
+/* What a worker is left (LP_WORKER). */
+extern const char lh_seccomp_oci_worker[];
 
 #endif /* SB_LAUNCH_HOST_H */

@@ -29,6 +29,8 @@ static inline const char *launch_string(const lp_plan_view *v, uint32_t at)
  * a sandbox carries the same one.  host_net: not behind a network namespace of its own.  Last of all
  * steps. */
 int seccomp_apply(bool host_net, launch_failure *f);
+/* The one that a worker of ours is left (seccomp_worker.table). */
+int seccomp_apply_worker(launch_failure *f);
 /* The one for a guest without namespaces (seccomp_place.table).  supervisor: the pid that it must not get
  * at.  *listener: where it asks (ask.c), -1 where that cannot be had. */
 int seccomp_apply_place(bool host_net, int supervisor, int *listener, launch_failure *f);

@@ -167,9 +167,11 @@ int privileges_confine(launch_box *box, launch_failure *f)
 			return -1;
 		box->held |= LP_SECCOMP | LP_IN_PLACE;
 	} else if (steps & LP_SECCOMP) {
-		if (seccomp_apply(!(steps & LP_NETNS), f) < 0)
+		bool worker = steps & LP_WORKER;
+
+		if (worker ? seccomp_apply_worker(f) < 0 : seccomp_apply(!(steps & LP_NETNS), f) < 0)
 			return -1;
-		box->held |= LP_SECCOMP;
+		box->held |= LP_SECCOMP | (steps & LP_WORKER);
 	}
 	return 0;
 }

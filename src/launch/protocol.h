@@ -78,7 +78,9 @@ enum { LP_USERNS = 1 << 0,        /* user namespace, maps from outside; nested o
        LP_OWN_GROUP = 1 << 21,    /* drop supplementary groups (needs root) */
        LP_IN_PLACE = 1 << 22,     /* with LP_SUBREAPER: behind landlock and the filter for a guest
                                      without namespaces, whose questions the supervisor answers */
-       LP_HOST_NET = 1 << 23 };   /* that filter allows the host's network */
+       LP_HOST_NET = 1 << 23,     /* that filter allows the host's network */
+       LP_WORKER = 1 << 24 };     /* with LP_SECCOMP: the filter of a worker, which holds the walls of network
+                                     and IPC without namespaces for them */
 
 #define LP_NAMESPACES                                                                              \
 	((uint64_t)(LP_USERNS | LP_PIDNS | LP_MOUNTNS | LP_IPCNS | LP_UTSNS | LP_CGROUPNS | LP_NETNS))

@@ -41,6 +41,11 @@ int seccomp_apply(bool host_net, launch_failure *f)
 	return set(seccomp_code, COUNT(seccomp_code), f);
 }
 
+int seccomp_apply_worker(launch_failure *f)
+{
+	return set(seccomp_worker, COUNT(seccomp_worker), f);
+}
+
 /* ---- Without namespaces ------------------------------------------------------------------------ */
 
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))

@@ -133,10 +133,11 @@ static void check_spoiled(const char *why, const char *text, const char *what)
 static void spoiled_scalars(void **state)
 {
 	(void)state;
-	SPOIL(r.p.steps |= (uint64_t)LP_HOST_NET << 1, "step is unknown");
+	SPOIL(r.p.steps |= (uint64_t)LP_WORKER << 1, "step is unknown");
 	SPOIL(r.p.steps |= LP_IN_PLACE, "needs a filter");
 	SPOIL(r.p.steps = LP_IN_PLACE | LP_SUBREAPER | LP_SECCOMP, "needs a filter");
 	SPOIL(r.p.steps |= LP_HOST_NET, "not asked for");
+	SPOIL(r.p.steps |= LP_WORKER, "a worker needs");
 	SPOIL(r.p.steps |= (uint64_t)1 << 63, "step is unknown");
 	SPOIL(r.p.steps |= LP_SUBREAPER, "subreaper");
 	SPOIL(r.p.steps = LP_NESTED_USERNS, "nested");

@@ -30,22 +30,26 @@
 #define seccomp_host_net net_x86
 #define seccomp_place place_x86
 #define seccomp_place_net place_net_x86
+#define seccomp_worker worker_x86
 #include "src/launch/seccomp_filter.h"
 #undef seccomp_code
 #undef seccomp_host_net
 #undef seccomp_place
 #undef seccomp_place_net
+#undef seccomp_worker
 #undef __x86_64__
 #define __aarch64__ 1
 #define seccomp_code code_arm
 #define seccomp_host_net net_arm
 #define seccomp_place place_arm
 #define seccomp_place_net place_net_arm
+#define seccomp_worker worker_arm
 #include "src/launch/seccomp_filter.h"
 #undef seccomp_code
 #undef seccomp_host_net
 #undef seccomp_place
 #undef seccomp_place_net
+#undef seccomp_worker
 #undef __aarch64__
 #define __x86_64__ 1
 #else
@@ -53,11 +57,13 @@
 #define seccomp_host_net net_arm
 #define seccomp_place place_arm
 #define seccomp_place_net place_net_arm
+#define seccomp_worker worker_arm
 #include "src/launch/seccomp_filter.h"
 #undef seccomp_code
 #undef seccomp_host_net
 #undef seccomp_place
 #undef seccomp_place_net
+#undef seccomp_worker
 #endif
 
 /* ---- The programs, interpreted ----------------------------------------------------------------- */
@@ -274,6 +280,39 @@ static const ask place_net_asks[] = {
 	{ 90, -1, 0, 0644, 0, ASK },
 };
 
+/* Of a worker of ours. */
+static const ask worker_asks[] = {
+	{ 0, 63, 0, 0, 0, ALLOW },                 /* read */
+	{ 46, 211, 0, 0, 0, ALLOW },               /* sendmsg: by a socket that was handed in */
+	{ 59, 221, 0, 0, 0, ALLOW },               /* execve */
+	{ 56, 220, 0x11, 0, 0, ALLOW },            /* clone */
+	{ 56, 220, 0x40000011, 0, 0, ERR(EPERM) }, /* with a network of its own, where it could do more */
+	{ 41, 198, 1, 1, 0, ERR(ENOSYS) },         /* socket */
+	{ 41, 198, 2, 1, 6, ERR(ENOSYS) },
+	{ 41, 198, 16, 3, 0, ERR(ENOSYS) },
+	{ 53, 199, 1, 1, 0, ERR(ENOSYS) },         /* socketpair */
+	{ 42, 203, 0, 0, 0, ERR(ENOSYS) },         /* connect */
+	{ 49, 200, 0, 0, 0, ERR(ENOSYS) },         /* bind */
+	{ 50, 201, 0, 0, 0, ERR(ENOSYS) },         /* listen */
+	{ 43, 202, 0, 0, 0, ERR(ENOSYS) },         /* accept */
+	{ 288, 242, 0, 0, 0, ERR(ENOSYS) },        /* accept4 */
+	{ 29, 194, 0, 0, 0, ERR(ENOSYS) },         /* shmget */
+	{ 30, 196, 0, 0, 0, ERR(ENOSYS) },         /* shmat */
+	{ 64, 190, 0, 0, 0, ERR(ENOSYS) },         /* semget */
+	{ 68, 186, 0, 0, 0, ERR(ENOSYS) },         /* msgget */
+	{ 240, 180, 0, 0, 0, ERR(ENOSYS) },        /* mq_open */
+	{ 272, 97, 0, 0, 0, ERR(ENOSYS) },         /* unshare */
+	{ 308, 268, 0, 0, 0, ERR(ENOSYS) },        /* setns */
+	{ 425, 425, 0, 0, 0, ERR(ENOSYS) },        /* io_uring_setup: it makes sockets, too */
+	{ 438, 438, 0, 0, 0, ERR(ENOSYS) },        /* pidfd_getfd */
+	{ 434, 434, 0, 0, 0, ERR(ENOSYS) },        /* pidfd_open */
+	{ 165, 40, 0, 0, 0, ERR(ENOSYS) },         /* mount */
+	{ 101, 117, 0, 0, 0, ERR(ENOSYS) },        /* ptrace */
+	{ 257, 56, 0, 0, 0x241, ERR(EPERM), S_ISUID | 0755 },
+	{ 302, 261, 1, 7, 0, ERR(EPERM) },         /* prlimit64 of another */
+	{ 1024, 1024, 0, 0, 0, ERR(ENOSYS) },
+};
+
 static void check_program(const struct sock_filter *code, size_t len, bool arm, const ask *list,
 			  size_t count)
 {
@@ -300,15 +339,33 @@ static void programs_decide(void **state)
 #ifdef __x86_64__
 	check_program(code_x86, UNIT_LEN(code_x86), false, asks, UNIT_LEN(asks));
 	check_program(net_x86, UNIT_LEN(net_x86), false, host_net_asks, UNIT_LEN(host_net_asks));
+	check_program(worker_x86, UNIT_LEN(worker_x86), false, worker_asks, UNIT_LEN(worker_asks));
 	check_program(place_x86, UNIT_LEN(place_x86), false, place_asks, UNIT_LEN(place_asks));
 	check_program(place_net_x86, UNIT_LEN(place_net_x86), false, place_net_asks,
 		      UNIT_LEN(place_net_asks));
 #endif
+	check_program(worker_arm, UNIT_LEN(worker_arm), true, worker_asks, UNIT_LEN(worker_asks));
 	check_program(place_arm, UNIT_LEN(place_arm), true, place_asks, UNIT_LEN(place_asks));
 	check_program(place_net_arm, UNIT_LEN(place_net_arm), true, place_net_asks,
 		      UNIT_LEN(place_net_asks));
 	check_program(code_arm, UNIT_LEN(code_arm), true, asks, UNIT_LEN(asks));
 	check_program(net_arm, UNIT_LEN(net_arm), true, host_net_asks, UNIT_LEN(host_net_asks));
+}
+
+/* What a worker may do, a guest may do as well: it is a part of that list. */
+static void worker_is_less(void **state)
+{
+	int nr, allowed = 0;
+
+	(void)state;
+	for (nr = 0; nr < 1024; nr++) {
+		struct seccomp_data data = { .nr = nr, .arch = ARM64 };
+		uint32_t worker = interpret(worker_arm, UNIT_LEN(worker_arm), &data);
+
+		unit_row(nr, worker == ERR(ENOSYS) || worker == interpret(code_arm, UNIT_LEN(code_arm), &data));
+		allowed += worker == ALLOW;
+	}
+	assert_in_range(allowed, 50, 120);
 }
 
 /* Every number of the table up to the end: one of three answers, and never a kill. */
@@ -575,13 +632,16 @@ static void oci_text(void **state)
 	assert_non_null(strstr(lh_seccomp_oci_place, "\"names\": [\"truncate\""));
 	assert_non_null(strstr(lh_seccomp_oci_place, "SCMP_ACT_NOTIFY"));
 	assert_non_null(strstr(lh_seccomp_oci_place_net, "SCMP_ACT_NOTIFY"));
+	assert_null(strstr(lh_seccomp_oci_worker, "socket"));
+	assert_null(strstr(lh_seccomp_oci_worker, "shmget"));
+	assert_non_null(strstr(lh_seccomp_oci_worker, "\"execve\""));
 	assert_null(strstr(lh_seccomp_oci_json, "21522")); /* TIOCSTI is in no list of what is allowed */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(programs_decide), cmocka_unit_test(programs_are_total),
+		cmocka_unit_test(programs_decide), cmocka_unit_test(programs_are_total), cmocka_unit_test(worker_is_less),
 		cmocka_unit_test(calls_are_refused),
 #ifdef __x86_64__
 		cmocka_unit_test(other_abi_kills), cmocka_unit_test(x32_is_refused),

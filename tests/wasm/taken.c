@@ -20,6 +20,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/ipc.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -47,6 +49,31 @@ static int memory_file(void) { return call(SYS_memfd_create, AT("x"), 0, 0, 0, 0
 
 static int socket_inet(void) { return call(SYS_socket, AF_INET, SOCK_STREAM, 0, 0, 0, 0) >= 0; }
 static int socket_unix(void) { return call(SYS_socket, AF_UNIX, SOCK_STREAM, 0, 0, 0, 0) >= 0; }
+static int socket_pair(void)
+{
+	int pair[2];
+
+	return call(SYS_socketpair, AF_UNIX, SOCK_DGRAM, 0, AT(pair), 0, 0) >= 0;
+}
+
+static int shared_segment(void)
+{
+	long id = call(SYS_shmget, IPC_PRIVATE, 4096, 0600, 0, 0, 0);
+
+	if (id >= 0)
+		call(SYS_shmctl, id, IPC_RMID, 0, 0, 0, 0);
+	return id >= 0;
+}
+
+static int message_queue(void)
+{
+	long fd = call(SYS_mq_open, AT("sandbox-taken"), O_RDWR | O_CREAT, 0600, 0, 0, 0);
+
+	if (fd >= 0)
+		call(SYS_mq_unlink, AT("sandbox-taken"), 0, 0, 0, 0, 0);
+	return fd >= 0;
+}
+
 static int socket_netlink(void) { return call(SYS_socket, AF_NETLINK, SOCK_RAW, 0, 0, 0, 0) >= 0; }
 
 static int exec(void)
@@ -191,7 +218,8 @@ static int spin(void)
 static const struct { const char *name; int (*go)(void); } attempts[] = {
 	{ "open", open_file }, { "open_root", open_root }, { "open_create", open_create }, { "stat", status },
 	{ "memfd", memory_file }, { "socket_inet", socket_inet }, { "socket_unix", socket_unix },
-	{ "socket_netlink", socket_netlink }, { "exec", exec }, { "fork", fork_it }, { "clone3", clone_three },
+	{ "socket_netlink", socket_netlink }, { "socket_pair", socket_pair },
+	{ "shared_segment", shared_segment }, { "message_queue", message_queue }, { "exec", exec }, { "fork", fork_it }, { "clone3", clone_three },
 	{ "unshare", unshare_user }, { "kill", kill_parent }, { "kill_all", kill_all },
 	{ "ptrace", ptrace_parent }, { "pidfd", pidfd }, { "read_parent", read_parent }, { "map_exec", map_exec },
 	{ "protect_exec", protect_exec }, { "protect_exec_key", protect_exec_key },

@@ -53,18 +53,13 @@ void launched_begins_release(launched_begins *all)
 	pthread_mutex_destroy(&all->lock);
 }
 
-void launched_begin(launched_begins *all, const char *helper, const char *id, const sb_network *network)
+void launched_begin(launched_begins *all, const char *helper, const char *id, uint64_t namespaces)
 {
-	uint64_t steps = LP_NAMESPACES;
 	lh_box *box;
 
-	if (!network) {
+	if (!namespaces)
 		lh_close(launched_begun(all, id));
-		return;
-	}
-	if (network->mode == SB_NET_HOST)
-		steps &= ~(uint64_t)LP_NETNS;
-	if (helper && !lh_begin(steps, &box, NULL) && !keep(all, id, box))
+	else if (helper && !lh_begin(namespaces, &box, NULL) && !keep(all, id, box))
 		lh_close(box);
 }
 

@@ -79,9 +79,9 @@ typedef struct launched_begins {
 } launched_begins;
 void launched_begins_init(launched_begins *all);
 void launched_begins_release(launched_begins *all);
-/* Of the table: an sb-launch that makes its namespaces while its request is planned; network NULL: it goes.
+/* Of the table: an sb-launch that makes its namespaces (LP_*NS) while its request is planned; none: it goes.
  * Whatever fails here is told by create(), which then starts one itself. */
-void launched_begin(launched_begins *all, const char *helper, const char *id, const sb_network *network);
+void launched_begin(launched_begins *all, const char *helper, const char *id, uint64_t namespaces);
 /* The one of this request, the caller's from now on; NULL = none. */
 lh_box *launched_begun(launched_begins *all, const char *id);
 /* An sb-launch for the box: what was begun for this very request (NULL: for none), or a new one. */

@@ -94,7 +94,13 @@ int linux_fill_plan(const sb_box_request *request, const linux_design *d, lh_pla
 
 void linux_begin(sb_state *state, const char *id, const sb_network *network)
 {
-	launched_begin(&state->begun, state->helper, id, network);
+	uint64_t namespaces = LP_NAMESPACES;
+
+	if (!network)
+		namespaces = 0;
+	else if (network->mode == SB_NET_HOST)
+		namespaces &= ~(uint64_t)LP_NETNS;
+	launched_begin(&state->begun, state->helper, id, namespaces);
 }
 
 /* ---- Create ------------------------------------------------------------------------------------------ */

@@ -122,7 +122,7 @@ static void confinement(writer *w)
 	    "tests/wasm/backend");
 	w->held.fs_bounds = SB_LEVEL_HARD;
 	put(w, SB_WALL_NETWORK, SB_LEVEL_HARD, "deny_all",
-	    "no socket in the interface; empty network namespace around the worker", "", "tests/wasm/taken");
+	    "no socket in the interface; no call around the worker that makes, binds or connects one", "", "tests/wasm/taken");
 	w->held.net_modes = 1u << SB_NET_DENY_ALL;
 	w->held.unix_sockets = 1;
 	put(w, SB_WALL_SYSCALLS, SB_LEVEL_HARD, "the engine, and the kernel",
@@ -135,7 +135,7 @@ static void confinement(writer *w)
 		snprintf(subject, sizeof subject, "uid %u", (unsigned)s->facts.uid);
 	put(w, SB_WALL_PRIVILEGES, SB_LEVEL_HARD, subject,
 	    "no capability, no new privileges, nested user namespace", "", "tests/wasm/taken");
-	put(w, SB_WALL_PROCESSES, SB_LEVEL_HARD, "", "pid, ipc and uts namespaces; a guest is one process", "",
+	put(w, SB_WALL_PROCESSES, SB_LEVEL_HARD, "", "pid and uts namespaces, no call for IPC objects; a guest is one process", "",
 	    "tests/wasm/taken");
 	put(w, SB_WALL_PIDS, SB_LEVEL_HARD, "1", "no call of the filter makes a process or thread", "",
 	    "tests/wasm/taken");
@@ -229,5 +229,7 @@ int wasm_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_
 	if (!w.rc)
 		w.rc = sb_plan_set_caps(plan, WASM_CAPS | (request->way->session_driver ?
 							   SB_CAP_SESSIONS | SB_CAP_EVAL : 0));
-	return w.rc ? w.rc : sb_plan_set_enforcement(plan, &w.held);
+	if (!w.rc)
+		w.rc = sb_plan_set_enforcement(plan, &w.held);
+	return w.rc ? w.rc : plan_set_constant(plan, "seccomp", lh_seccomp_oci_worker, err);
 }
