@@ -18,7 +18,7 @@
 #define JOB_SLACK ((uint64_t)48 << 20)
 #define CODE_DIR "/run/code"
 #define CONTROL_NAME "SANDBOX_CONTROL=4"
-/* Network and IPC are walled off by the filter of a worker, which is left no call that reaches either. */
+/* Network and IPC are walled off by the filter of a worker: it is left no call that reaches them. */
 #define WORKER_NAMESPACES ((uint64_t)(LP_USERNS | LP_PIDNS | LP_MOUNTNS | LP_UTSNS | LP_CGROUPNS))
 
 wasm_box *box_own(sb_box *box)
@@ -74,8 +74,9 @@ static void fill_plan(const sb_state *state, const sb_limits *limits, lh_plan *p
 	lp_plan *p = &plan->fixed;
 	uint64_t files = limits->collect_bytes ? limits->collect_bytes : limits->fs_bytes;
 
-	p->steps = WORKER_NAMESPACES | LP_ROOT | LP_NO_CAPS | LP_NO_NEW_PRIVS | LP_UNDUMPABLE | LP_SECCOMP |
-		   LP_WORKER | LP_SESSION | LP_CLOSE_FDS | LP_NESTED_USERNS | (state->facts.root_caller ? LP_OWN_GROUP : 0) |
+	p->steps = WORKER_NAMESPACES | LP_ROOT | LP_NO_CAPS | LP_NO_NEW_PRIVS | LP_UNDUMPABLE |
+		   LP_SECCOMP | LP_WORKER | LP_SESSION | LP_CLOSE_FDS | LP_NESTED_USERNS |
+		   (state->facts.root_caller ? LP_OWN_GROUP : 0) |
 		   (state->facts.landlock_abi ? LP_LANDLOCK : 0) |
 		   (state->facts.landlock_abi >= 6 ? LP_LANDLOCK_SCOPE : 0);
 	add_ids(state, p);

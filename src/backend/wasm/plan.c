@@ -122,7 +122,8 @@ static void confinement(writer *w)
 	    "tests/wasm/backend");
 	w->held.fs_bounds = SB_LEVEL_HARD;
 	put(w, SB_WALL_NETWORK, SB_LEVEL_HARD, "deny_all",
-	    "no socket in the interface; no call around the worker that makes, binds or connects one", "", "tests/wasm/taken");
+	    "no socket in the interface; no call around the worker that makes, binds or connects one", "",
+	    "tests/wasm/taken");
 	w->held.net_modes = 1u << SB_NET_DENY_ALL;
 	w->held.unix_sockets = 1;
 	put(w, SB_WALL_SYSCALLS, SB_LEVEL_HARD, "the engine, and the kernel",
@@ -135,8 +136,8 @@ static void confinement(writer *w)
 		snprintf(subject, sizeof subject, "uid %u", (unsigned)s->facts.uid);
 	put(w, SB_WALL_PRIVILEGES, SB_LEVEL_HARD, subject,
 	    "no capability, no new privileges, nested user namespace", "", "tests/wasm/taken");
-	put(w, SB_WALL_PROCESSES, SB_LEVEL_HARD, "", "pid and uts namespaces, no call for IPC objects; a guest is one process", "",
-	    "tests/wasm/taken");
+	put(w, SB_WALL_PROCESSES, SB_LEVEL_HARD, "",
+	    "pid and uts namespaces, no call for IPC objects; a guest is one process", "", "tests/wasm/taken");
 	put(w, SB_WALL_PIDS, SB_LEVEL_HARD, "1", "no call of the filter makes a process or thread", "",
 	    "tests/wasm/taken");
 	put(w, SB_WALL_ENV, SB_LEVEL_HARD, "", "complete environment, built anew",
