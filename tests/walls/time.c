@@ -7,6 +7,7 @@
  * wall time
  * options --timeout 700ms --grace 200ms
  * each
+ * waits
  * backends linux process
  * token
  * attempt sleeps: open without time | code timeout
