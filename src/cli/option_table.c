@@ -30,7 +30,7 @@ static const cli_word backends[] = {
 
 const cli_option option_table[] = {
 	{ "lang", 0, OPTION_TEXT, CODE, "LANGUAGE", AT(lang), 0, NULL,
-	  "python, js, bash, lua, ruby, perl; else by file name or \"#!\" line" },
+	  "python, js, ts, bash, lua, ruby, perl, wasm; else by file name or \"#!\" line" },
 	{ "eval", 'e', OPTION_TEXT, BOTH, "CODE", AT(code), 0, NULL,
 	  "the code itself; behind --lang, all that follows it is the guest's" },
 	{ "backend", 0, OPTION_BACKENDS, RUNS, "LIST", AT(backends), 0, backends,

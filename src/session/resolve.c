@@ -286,6 +286,7 @@ static bool suits(const effective *e, const backend_slot *slot)
 		.size = sizeof request, .spec = &e->spec, .limits = &e->limits, .network = &e->network,
 		.pack = e->pack, .way = e->pack ? pack_way(e->pack, slot->table->name) : NULL,
 		.workspace = e->place.workspace, .workspace_fd = -1, .door = e->door,
+		.code = e->command.code, .code_len = e->command.code_len,
 	};
 
 	return !slot->table->suits ||

@@ -266,7 +266,7 @@ static int take_backends(sb_sandbox *sandbox, const sb_backend *const *list, sb_
 /* Stable names of what is here; what is known but not built in is left out. */
 static int take_order(sb_sandbox *sandbox, const char *const *order, sb_error *err)
 {
-	static const char *const standard[] = { "linux", "wasm", "container", NULL };
+	static const char *const standard[] = { "wasm", "linux", "container", NULL };
 	const char *const *from = policy_spell_out(&sandbox->mem, order ? order : standard);
 	size_t n = 0;
 	const char **out = from ? arena_alloc(&sandbox->mem, (strv_count(from) + 1) * sizeof *out) : NULL;

@@ -173,8 +173,10 @@ static int wasm_suits(const sb_backend *self, const char *helper_dir, const sb_b
 	bool ok;
 
 	(void)self;
-	/* a session that starts programs needs another: these boxes run one guest */
-	if (!request->pack || (request->door != SB_DOOR_RUN && request->door != SB_DOOR_SESSION))
+	/* A session that starts programs needs another: these boxes run one guest.  What an interpreter that
+	 * stays will be asked nobody knows: the language of the machine, where there is one, has it all. */
+	if (!request->pack || (request->door != SB_DOOR_RUN && request->door != SB_DOOR_SESSION) ||
+	    (request->door == SB_DOOR_SESSION && pack_way(request->pack, "linux")))
 		return 0;
 	if (network && network->mode != SB_NET_DENY_ALL && network->mode != SB_NET_DEFAULT)
 		return 0;
@@ -187,7 +189,8 @@ static int wasm_suits(const sb_backend *self, const char *helper_dir, const sb_b
 	packdir_close(&dir);
 	free(state.helper);
 	free(state.dir);
-	return ok && !request->workspace && !wasm_shows_files(request->spec);
+	return ok && !request->workspace && !wasm_shows_files(request->spec) &&
+	       (!name || !pack_way(request->pack, "linux") || look_suits(name, request->code, request->code_len));
 }
 
 const sb_backend backend_wasm = {

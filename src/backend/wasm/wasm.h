@@ -9,6 +9,7 @@
  *   box.c      the walls as a plan of sb-launch; create, put, spawn
  *   warm.c     workers that wait, each for one run
  *   result.c   what a worker leaves: how it ended, /out
+ *   look.c     what code names that is not there, before a backend is chosen
  *   wasm.c     the table, and the probe
  *
  * Two walls stand around a guest: the engine, which gives it memory of its own and our interface and
@@ -105,6 +106,10 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 /* A compiled module by the hash of its source, out of the caller's own folder; *data for free(). */
 bool cache_load(const sb_state *state, const char *hash, void **data, size_t *len);
 void cache_store(const sb_state *state, const char *hash, const void *data, size_t len);
+
+/* ---- look.c ------------------------------------------------------------------------------------- */
+/* Nothing in this code of that pack's language is known to need more than there is here. */
+bool look_suits(const char *pack, const void *code, size_t len);
 
 /* ---- warm.c ------------------------------------------------------------------------------------- */
 extern const stock_way wasm_warm_way;
