@@ -62,6 +62,7 @@ check: all
 	tests/install/run $(if $(V),-v) || bad=1; \
 	tests/completion/run $(if $(V),-v) || bad=1; \
 	tests/wasm/run $(if $(V),-v) || bad=1; \
+	tests/wasm/suites $(if $(V),-v) || bad=1; \
 	tests/wasm/backend $(if $(V),-v) || bad=1; \
 	tests/wasm/taken $(if $(V),-v) || bad=1; \
 	tests/torture/cli_args $(if $(V),-v) || bad=1; \
@@ -132,7 +133,7 @@ bench: all
 
 # What takes longer than a test run may.
 long: all
-	$(Q)tests/wasm/run -v --long
+	$(Q)tests/wasm/suites -v --long
 	$(Q)LONG=1 meson test -C $(BUILD) --suite conformance --no-rebuild --timeout-multiplier 10
 	$(Q)LONG=1 $(BUILD)/tests/warm/warm-wasm here $(CURDIR)/$(BUILD)
 	$(Q)tests/torture/leftovers -v --seed random --runs 5000

@@ -63,7 +63,7 @@ apt_get() {
 		-o APT::Sandbox::User=root -o Acquire::Retries=2 "$@"
 }
 
-# fetch_one KIND PACKAGE VERSION FILE, into the current folder
+# fetch_one KIND PACKAGE VERSION FILE SHA256, into the current folder
 fetch_one() {
 	case $1 in
 	deb:*)
@@ -76,6 +76,12 @@ fetch_one() {
 	npm)
 		command -v npm >/dev/null || die "\"$2\" comes through npm, which is not installed"
 		npm pack --silent --ignore-scripts "$2@$3" >"$work/log" 2>&1
+		;;
+	pypi) # the hash is looked at before anything of the archive is used
+		python3 -m pip --version >"$work/log" 2>&1 || die "\"$2\" comes through pip, which is not installed"
+		printf '%s==%s --hash=sha256:%s\n' "$2" "$3" "$5" >"$work/required"
+		PIP_DISABLE_PIP_VERSION_CHECK=1 python3 -m pip download -q --no-deps --no-binary "$2" --require-hashes \
+			-r "$work/required" -d . >"$work/log" 2>&1
 		;;
 	*) die "sources: \"$1\" is no kind of source" ;;
 	esac
@@ -92,7 +98,7 @@ source_file() {
 			say "fetching $package $version"
 			case $kind in deb:* | src:*) apt_lists_for "${kind#*:}" ;; esac
 			rm -rf "$work/fetch" && mkdir "$work/fetch"
-			(cd "$work/fetch" && fetch_one "$kind" "$package" "$version" "$archive") || {
+			(cd "$work/fetch" && fetch_one "$kind" "$package" "$version" "$archive" "$sum") || {
 				tail -n 3 "$work/log" >&2
 				continue
 			}
@@ -135,6 +141,8 @@ toolchain() {
 	fi
 	target="--target=wasm32-wasip1 --sysroot=$sysroot"
 }
+
+guest_link=-Wl,--wrap=__wasilibc_find_relpath_alloc # guest.c
 
 # cached KEY-WORDS...: sets $result to the folder of that key; true if it is there already.  Where the
 # cache lies does not count.

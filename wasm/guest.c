@@ -42,6 +42,18 @@ void guest_start(void)
 	exit(EXIT_FAILURE);
 }
 
+/* To wasi-libc no name is the working directory's; to everybody else it is nothing's. */
+int __real___wasilibc_find_relpath_alloc(const char *path, const char **base, char **relative, size_t *room, int can_grow);
+int __wrap___wasilibc_find_relpath_alloc(const char *path, const char **base, char **relative, size_t *room, int can_grow);
+
+int __wrap___wasilibc_find_relpath_alloc(const char *path, const char **base, char **relative, size_t *room, int can_grow)
+{
+	if (path[0] != '\0')
+		return __real___wasilibc_find_relpath_alloc(path, base, relative, room, can_grow);
+	errno = ENOENT;
+	return -1;
+}
+
 void guest_random(void *data, size_t len)
 {
 	for (size_t done = 0; done < len; done += 256)

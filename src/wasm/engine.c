@@ -391,27 +391,25 @@ static int instantiate(engine *e, engine_run *run, const wasm_importtype_vec_t *
 	return trap ? ending(e, run, NULL, trap) : -1;
 }
 
-static int call_start(engine *e, engine_run *run, wasmtime_instance_t *instance)
+/* False: there is none of that name, or it takes or gives something. */
+static bool find_plain(engine *e, const char *name, wasmtime_extern_t *out)
 {
-	wasmtime_extern_t start, memory;
-	wasm_trap_t *trap = NULL;
-	wasmtime_error_t *error;
 	wasm_functype_t *type;
 	bool plain;
 
-	if (!find_export(e, instance, "_start", WASMTIME_EXTERN_FUNC, &start)) {
-		snprintf(run->why, sizeof run->why,
-			 "the module exports no function \"_start\": it is no command");
-		return ENGINE_REFUSED;
-	}
-	type = wasmtime_func_type(e->context, &start.of.func);
+	if (!find_export(e, &e->instance, name, WASMTIME_EXTERN_FUNC, out))
+		return false;
+	type = wasmtime_func_type(e->context, &out->of.func);
 	plain = !wasm_functype_params(type)->size && !wasm_functype_results(type)->size;
 	wasm_functype_delete(type);
-	if (!plain) {
-		snprintf(run->why, sizeof run->why, "\"_start\" of the module has another type");
-		return ENGINE_REFUSED;
-	}
-	e->has_memory = find_export(e, instance, "memory", WASMTIME_EXTERN_MEMORY, &memory);
+	return plain;
+}
+
+static void find_memory(engine *e, engine_run *run)
+{
+	wasmtime_extern_t memory;
+
+	e->has_memory = find_export(e, &e->instance, "memory", WASMTIME_EXTERN_MEMORY, &memory);
 	if (e->has_memory) {
 		e->memory = memory.of.memory;
 		run->base = run->w->mem = wasmtime_memory_data(e->context, &e->memory);
@@ -419,8 +417,38 @@ static int call_start(engine *e, engine_run *run, wasmtime_instance_t *instance)
 	}
 	/* from here on each growth is the worker's own to allow: it counts what it refuses */
 	wasmtime_store_limiter(e->store, -1, TABLE_ELEMENTS, 1, TABLES, MEMORIES);
+}
+
+static int call_start(engine *e, engine_run *run)
+{
+	wasmtime_extern_t start;
+	wasm_trap_t *trap = NULL;
+	wasmtime_error_t *error;
+
+	if (!find_plain(e, "_start", &start)) {
+		bool other = find_export(e, &e->instance, "_start", WASMTIME_EXTERN_FUNC, &start);
+
+		snprintf(run->why, sizeof run->why, "%s", other ?
+			 "\"_start\" of the module has another type" :
+			 "the module exports no function \"_start\": it is no command");
+		return ENGINE_REFUSED;
+	}
+	find_memory(e, run);
 	error = wasmtime_func_call(e->context, &start.of.func, NULL, 0, NULL, 0, &trap);
 	return ending(e, run, error, trap);
+}
+
+bool engine_rehearse(engine *e, engine_run *run)
+{
+	wasmtime_extern_t rehearse;
+	wasm_trap_t *trap = NULL;
+	wasmtime_error_t *error;
+
+	if (!find_plain(e, "guest.rehearse", &rehearse))
+		return true;
+	find_memory(e, run);
+	error = wasmtime_func_call(e->context, &rehearse.of.func, NULL, 0, NULL, 0, &trap);
+	return ending(e, run, error, trap) == ENGINE_EXITED;
 }
 
 int engine_ready(engine *e, engine_run *run)
@@ -448,5 +476,5 @@ int engine_start(engine *e, engine_run *run)
 {
 	int kind = e->store ? -1 : engine_ready(e, run);
 
-	return kind < 0 ? call_start(e, run, &e->instance) : kind;
+	return kind < 0 ? call_start(e, run) : kind;
 }

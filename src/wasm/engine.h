@@ -57,6 +57,9 @@ typedef struct engine_run {
 /* Instantiates what was loaded, ahead of its start: -1, or the ENGINE_* that engine_start() would end with.
  * Code of a module's own may run here: only for what is trusted, before the walls are closed. */
 int engine_ready(engine *e, engine_run *run);
+/* Of an instance that is ready and waits: calls its "guest.rehearse", if it has one, so that its run finds memory
+ * and code already there.  Only for a pack's module.  False: it failed, and is fit for no run. */
+bool engine_rehearse(engine *e, engine_run *run);
 /* Instantiates what was loaded, unless that was done, and calls its _start. */
 int engine_start(engine *e, engine_run *run);
 uint64_t engine_memory_bytes(engine *e); /* of the guest's memory now */

@@ -155,8 +155,6 @@ static int close_walls(worker *k)
 	uint64_t most = sum(sum(h->memory_bytes, h->fs_bytes), h->fs_bytes);
 	int rc = 0;
 
-	if (lay_descriptors(k) < 0)
-		return fail(k, "no memory for descriptors");
 	if (h->control)
 		rc = ask_open(k, 3);
 	if (!rc && most != SB_UNLIMITED)
@@ -186,6 +184,18 @@ static int wait_for_job(worker *k)
 	return job_lay_out(k);
 }
 
+/* Without a job and before the timer of the run's: what it does is the same in each worker. */
+static int rehearse(worker *k)
+{
+	if (k->refused >= 0)
+		return 0;
+	wasi_start_clocks(&k->w);
+	if (!engine_rehearse(k->e, &k->run))
+		return fail(k, "the pack's module does not get ready");
+	k->w.calls = 0;
+	return 0;
+}
+
 /* A pack's module is loaded, and may be instantiated, before the walls are closed and while nobody waits: it is
  * as trusted as we are.  One that comes with the run has its engine by then, and comes behind closed walls
  * as soon as its code is there. */
@@ -193,7 +203,7 @@ static int prepare_to_wait(worker *k)
 {
 	if (k->module_file) {
 		k->refused = engine_ready(k->e, &k->run);
-		return close_walls(k) < 0 ? -1 : wait_for_job(k);
+		return rehearse(k) < 0 || close_walls(k) < 0 ? -1 : wait_for_job(k);
 	}
 	k->e = engine_new(true);
 	if (!k->e)
@@ -222,6 +232,8 @@ static int prepare(worker *k)
 	k->fs = mem_new(h->fs_bytes, h->fs_nodes);
 	if (!k->fs || job_lay_out(k) < 0 || (k->module_file && load_file(k) < 0))
 		return -1;
+	if (lay_descriptors(k) < 0)
+		return fail(k, "no memory for descriptors");
 	return h->flags & JOB_WAITS ? prepare_to_wait(k) : prepare_at_once(k);
 }
 

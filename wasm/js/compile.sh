@@ -23,6 +23,6 @@ js_objects() {
 
 # js_link OUTPUT OBJECT...
 js_link() {
-	run $clang $target --no-wasm-opt -O2 -o "$@" -Wl,--strip-all -Wl,-z,stack-size=1048576,--stack-first \
+	run $clang $target --no-wasm-opt -O2 -o "$@" $guest_link -Wl,--strip-all -Wl,-z,stack-size=1048576,--stack-first \
 		-lwasi-emulated-signal -lwasi-emulated-process-clocks -lm
 }

@@ -46,6 +46,8 @@ char *source_load(const char *path, size_t *len);
 /* ---- TypeScript ---- */
 void ts_snapshot(JSRuntime *rt);
 void ts_renew(const uint64_t seeds[2]);
+/* Translates a sample and keeps nothing of it. */
+void ts_rehearse(void);
 /* True if this module takes TypeScript, and `path` is to be taken as such. */
 bool ts_wanted(const char *path);
 /* JavaScript in place of *text (free()d), or false once the errors stand on stderr. */

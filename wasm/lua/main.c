@@ -168,6 +168,19 @@ static int run_script(lua_State *L)
 	return 1;
 }
 
+/* In a worker that waits for its run: memory and code that most runs touch are there by then. */
+__attribute__((export_name("guest.rehearse"))) void guest_rehearse(void)
+{
+	lua_State *L = luaL_newstate();
+
+	if (L == NULL)
+		return;
+	open_libraries(L);
+	if (luaL_dostring(L, "local t = {} for i = 1, 3 do t[i] = ('%d'):format(i) end return table.concat(t)") != LUA_OK)
+		abort();
+	lua_close(L);
+}
+
 int main(int argc, char **argv)
 {
 	guest_start();

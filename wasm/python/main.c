@@ -214,6 +214,18 @@ static int run_session(void)
 	return finish(module, main_module, status_of_error(module));
 }
 
+/* In a worker that waits for its run: what most runs touch is there by then. */
+__attribute__((export_name("guest.rehearse"))) void guest_rehearse(void)
+{
+	PyObject *module = PyImport_ImportModule("_guest");
+	PyObject *done = module == NULL ? NULL : PyObject_CallMethod(module, "rehearse", NULL);
+
+	if (done == NULL)
+		abort();
+	Py_DECREF(done);
+	Py_DECREF(module);
+}
+
 int main(int argc, char **argv)
 {
 	if (!ready)

@@ -9,6 +9,67 @@
 		allowJs: false, inlineSources: false,
 	});
 
+	/* ---- What ts.transpileModule() does, without a program and a checker of each file's own: those take most
+	 * of its time.  One checker, of a program with nothing in it, is made beforehand; a file is bound and then
+	 * known to it as a module, so that its names are its own.  tests/wasm/suites holds the two against each other. */
+	const plain = {
+		...options(false), isolatedModules: true, noCheck: true, noLib: true, noResolve: true,
+		suppressOutputPathCheck: true, allowNonTsExtensions: true, declaration: false, declarationMap: false,
+	};
+	const CHECKER_USES = 100; /* it keeps a little of every file */
+	let resolver, host, uses = CHECKER_USES;
+
+	function renewChecker() {
+		const empty = ts.createSourceFile("/empty.ts", "export {};", { languageVersion: plain.target });
+		const program = ts.createProgram(["/empty.ts"], plain, {
+			getSourceFile: (name) => name === empty.fileName ? empty : undefined, writeFile() {},
+			getDefaultLibFileName: () => "lib.d.ts", useCaseSensitiveFileNames: () => false,
+			getCanonicalFileName: (name) => name, getCurrentDirectory: () => "", getNewLine: () => "\n",
+			fileExists: (name) => name === empty.fileName, readFile: () => "", directoryExists: () => true, getDirectories: () => [],
+		});
+		resolver = ts.createTypeChecker(program).getEmitResolver(undefined, undefined, true);
+		host = { ...program, getCanonicalFileName: (name) => name, useCaseSensitiveFileNames: () => false };
+		uses = 0;
+	}
+
+	/* A script that was bound as a module is no module for that: without the empty export. */
+	const isEmptyExport = (s) => ts.isExportDeclaration(s) && !s.moduleSpecifier && s.exportClause !== undefined &&
+		ts.isNamedExports(s.exportClause) && s.exportClause.elements.length === 0;
+	const asItWas = () => (file) => file.externalModuleIndicator !== true ? file : ts.factory.updateSourceFile(file,
+		ts.setTextRange(ts.factory.createNodeArray(file.statements.filter((s) => !isEmptyExport(s))), file.statements));
+	const transformers = ts.getTransformers(plain, { after: [asItWas] }, false).scriptTransformers;
+
+	/* Names that other modules have: which of them are used as values. */
+	function mark(file, text) {
+		if (/\b(?:im|ex)port\b|\\u/.test(text)) ts.forEachChildRecursively(file, (node) => {
+			if (ts.isImportDeclaration(node) ||
+				ts.isImportEqualsDeclaration(node) && !(ts.getSyntacticModifierFlags(node) & ts.ModifierFlags.Export)) return "skip";
+			resolver.markLinkedReferences(node);
+		});
+	}
+
+	function transpile(path, text) {
+		const file = ts.createSourceFile(path, text, { languageVersion: plain.target, jsDocParsingMode: ts.JSDocParsingMode.ParseAll,
+			setExternalModuleIndicator: ts.getSetExternalModuleIndicator(plain) });
+		if (file.parseDiagnostics.length) return { diagnostics: ts.sortAndDeduplicateDiagnostics(file.parseDiagnostics) };
+		if (uses++ >= CHECKER_USES) renewChecker();
+		file.path = file.resolvedPath = file.originalFileName = path;
+		file.externalModuleIndicator ??= true;
+		ts.bindSourceFile(file, plain);
+		mark(file, text);
+		const made = ts.transformNodes(resolver, host, ts.factory, plain, [file], transformers, false);
+		const writer = ts.createTextWriter("\n"), printer = ts.createPrinter({
+			newLine: plain.newLine, module: plain.module, target: plain.target,
+		}, {
+			hasGlobalName: resolver.hasGlobalName, onEmitNode: made.emitNodeWithNotification,
+			isEmitNotificationEnabled: made.isEmitNotificationEnabled, substituteNode: made.substituteNode,
+		});
+		printer.writeFile(made.transformed[0], writer, undefined);
+		writer.writeLine();
+		made.dispose();
+		return { outputText: writer.getText(), diagnostics: made.diagnostics ?? [] };
+	}
+
 	function message(path, text, d) {
 		const at = d.file && d.start !== undefined ? ts.getLineAndCharacterOfPosition(d.file, d.start) : null;
 		const words = ts.flattenDiagnosticMessageText(d.messageText, "\n");
@@ -25,7 +86,7 @@
 
 	/* `keep`: for stack().  null: unfinished, if `partial`. */
 	function translate(path, text, keep, partial) {
-		const { outputText, diagnostics } = ts.transpileModule(text, { fileName: path, reportDiagnostics: true, compilerOptions: options(false) });
+		const { outputText, diagnostics } = transpile(path, text);
 		const errors = diagnostics.filter((d) => d.category === ts.DiagnosticCategory.Error);
 		if (errors.length === 0) {
 			if (keep) sources.set(path, text);
@@ -78,5 +139,5 @@
 		});
 	}
 
-	return { translate, stack };
+	return { translate, stack, transpile, options };
 })()
