@@ -143,6 +143,7 @@ long: all
 	$(Q)GLIBC_TUNABLES=glibc.malloc.tcache_count=0 $(BUILD)/tests/torture/torture-many $(CURDIR)/$(BUILD) 10000
 	$(Q)for i in 1 2 3; do tests/walls/run || exit 1; done
 	$(Q)tools/arm64
+	$(Q)tests/deb -v
 	$(Q)$(MAKE) --no-print-directory tsan
 	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_S=300
 
@@ -161,7 +162,8 @@ install: $(BUILD)/static/build.ninja
 deb:
 	$(Q)tree=$$(mktemp -d) && trap 'rm -rf "$$tree"' EXIT && \
 	$(MAKE) --no-print-directory install BUILD=build-deb SETUP='-Dtests=false -Dman=enabled' PREFIX=/usr DESTDIR=$$tree && \
-	packaging/deb $$tree $(or $(OUT),.)
+	{ [ ! -f $(BUILD)/wasm/engine ] || wasm/install $(BUILD) $$tree/usr/libexec/sandbox; } && \
+	rm -f $$tree/usr/libexec/sandbox/wasm/*/stamp && packaging/deb $$tree $(or $(OUT),.)
 
 dist:
 	$(Q)tools/dist $(or $(OUT),.)

@@ -12,12 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <glob.h>
 #include <limits.h>
 #include <unistd.h>
-
-enum { MAX_MATCHES = 1000 };
 
 void place_init(place *p)
 {
@@ -99,33 +95,18 @@ static int add(place *p, const sb_file_rule *rule, const char *path, uint32_t or
 /* Expanded once, here; a name with a bracket in it is meant so only with SB_FILE_GLOB. */
 static int add_glob(place *p, const sb_file_rule *rule, uint32_t origin, sb_error *err)
 {
-	glob_t found = { 0 };
-	int code = 0, n;
+	strv found = { 0 };
+	int code;
 
 	if (rule->source || rule->access == SB_FILE_TMPFS)
 		return error_set(err, SB_ERR_INVALID_SPEC, "files",
 				 "the pattern \"%s\" cannot have a source or be a tmpfs", rule->path);
-	n = glob(rule->path, GLOB_NOSORT, NULL, &found);
-	if (n == GLOB_NOMATCH) {
-		globfree(&found);
-		if (rule->flags & SB_FILE_OPTIONAL || !grants(rule->access))
-			return 0;
-		return error_set(err, SB_ERR_NOT_FOUND, "files", "nothing matches the pattern \"%s\"",
-				 rule->path);
-	}
-	if (n) {
-		globfree(&found);
-		return error_set(err, SB_ERR_IO, "files", "cannot expand the pattern \"%s\"",
-				 rule->path);
-	}
-	if (found.gl_pathc > MAX_MATCHES)
-		code = error_set(err, SB_ERR_INVALID_SPEC, "files",
-				 "the pattern \"%s\" matches %zu paths; %d are the most, name the "
-				 "directory instead",
-				 rule->path, (size_t)found.gl_pathc, MAX_MATCHES);
-	for (size_t i = 0; code >= 0 && i < found.gl_pathc; i++)
-		code = add(p, rule, found.gl_pathv[i], origin, err);
-	globfree(&found);
+	code = pattern_expand(rule->path, !grants(rule->access), &found, err);
+	if (!code && !found.len && grants(rule->access) && !(rule->flags & SB_FILE_OPTIONAL))
+		code = error_set(err, SB_ERR_NOT_FOUND, "files", "nothing matches the pattern \"%s\"", rule->path);
+	for (size_t i = 0; code >= 0 && i < found.len; i++)
+		code = add(p, rule, found.at[i], origin, err);
+	strv_release(&found);
 	return code < 0 ? code : 0;
 }
 

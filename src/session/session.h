@@ -114,6 +114,11 @@ void sandbox_log(const sb_sandbox *sandbox, uint32_t level, const char *module,
 /* "linux, process": of what is registered. */
 char *sandbox_names(const sb_sandbox *sandbox, arena *mem);
 
+/* ---- patterns.c -------------------------------------------------------------------------------- */
+/* The paths that an absolute pattern (SB_FILE_GLOB) matches now, at most 1,000.  dots: those whose names begin
+ * with one match "*" and "?" like others. */
+int pattern_expand(const char *pattern, bool dots, strv *out, sb_error *err);
+
 /* ---- place.c: what a request names on the host ------------------------------------------------ */
 typedef struct place_seen {       /* what stood at a path; no inode number = nothing */
 	dev_t dev;

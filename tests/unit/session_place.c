@@ -155,6 +155,55 @@ static void rules_and_globs(void **state)
 	assert_int_equal(with_rule(SB_FILE_WRITE, 0, "%s/link", ws), SB_ERR_FORBIDDEN);
 }
 
+static void lay(const char *fmt)
+{
+	char path[PATH_MAX + 64];
+	size_t len;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", top, fmt);
+	len = strlen(path);
+	if (path[len - 1] == '/') {
+		path[len - 1] = 0;
+		assert_int_equal(mkdir(path, 0755), 0);
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* A secret that a pattern seems to cover does not stay open: at any depth, below hidden folders, with a dot
+ * at its beginning; wherever the caller stands. */
+static void patterns_reach_everywhere(void **state)
+{
+	static const char *const all[] = { "deep/", "deep/.env", "deep/a/", "deep/a/.env", "deep/.h/", "deep/.h/b[1]/",
+		"deep/.h/b[1]/.env", "deep/a/x.key", "deep/.h/b[1]/y.key", "deep/a/env" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		lay(all[i]);
+	assert_int_equal(with_rule(SB_FILE_HIDE, SB_FILE_GLOB, "%s/deep/**/.env", top), 0);
+	assert_true(has_rule("hide %s/deep/.env", top));
+	assert_true(has_rule("hide %s/deep/a/.env", top));
+	assert_true(has_rule("hide %s/deep/.h/b[1]/.env", top));
+	assert_false(has_rule("hide %s/deep/a/env", top));
+	assert_int_equal(with_rule(SB_FILE_HIDE, SB_FILE_GLOB, "%s/deep/**/*.key", top), 0);
+	assert_true(has_rule("hide %s/deep/a/x.key", top));
+	assert_true(has_rule("hide %s/deep/.h/b[1]/y.key", top));
+	assert_int_equal(with_rule(SB_FILE_HIDE, SB_FILE_GLOB, "%s/deep/*", top), 0);
+	assert_true(has_rule("hide %s/deep/.env", top)); /* a dot is a name's beginning like any other */
+	assert_true(has_rule("hide %s/deep/.h", top));
+	assert_false(has_rule("hide %s/deep/..", top));
+	assert_int_equal(with_rule(SB_FILE_HIDE, SB_FILE_GLOB, "%s/deep/**", top), 0);
+	assert_true(has_rule("hide %s/deep/.h", top) && has_rule("hide %s/deep/a", top));
+	assert_int_equal(with_rule(SB_FILE_READ, SB_FILE_GLOB, "%s/deep/*", top), 0);
+	assert_false(has_rule("read %s/deep/.env", top)); /* a grant takes what a shell would */
+	/* from where the caller stands means nothing: refused, not read from there */
+	assert_int_equal(with_rule(SB_FILE_HIDE, SB_FILE_GLOB, "**/%s", ".env"), SB_ERR_INVALID_PATH);
+	assert_int_equal(with_rule(SB_FILE_HIDE, SB_FILE_GLOB, "%s/**/a/**/b", top), SB_ERR_INVALID_SPEC);
+}
+
 static void protections(void **state)
 {
 	char path[PATH_MAX + 64];
@@ -309,7 +358,7 @@ int main(void)
 		cmocka_unit_test(operators_workspace_stays),
 		cmocka_unit_test(quota_over_a_workspace),
 		cmocka_unit_test(working_directories),
-		cmocka_unit_test(rules_and_globs),
+		cmocka_unit_test(rules_and_globs), cmocka_unit_test(patterns_reach_everywhere),
 		cmocka_unit_test(protections),
 		cmocka_unit_test(appeared),
 		cmocka_unit_test(links_appear),
