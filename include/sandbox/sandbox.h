@@ -193,8 +193,9 @@ enum { SB_FILE_READ = 1, SB_FILE_WRITE, /* visible there; the source must exist 
 enum { SB_FILE_GLOB = 1, SB_FILE_OPTIONAL = 2, SB_FILE_NOEXEC = 4 };
 /* Order does not matter: the rule for the nearest path wins, and of two for one path the stricter;
  * the built-in protections give way to any rule of the caller's for that path.
- * Paths are absolute and literal; SB_FILE_GLOB expands once, at start.  Links are not followed
- * for grants.  An absent path to protect is looked for after the run, and named in the result. */
+ * Paths are absolute and literal; SB_FILE_GLOB expands once, at start, as glob(7), where an element "**"
+ * is any number of directories, and HIDE and PROTECT match names that begin with a dot, too.  Links are
+ * not followed for grants.  An absent path to protect is looked for after the run, and named in the result. */
 typedef struct sb_file_rule {
 	size_t size;
 	const char *path, *source; /* inside; on the host, NULL = the same */
