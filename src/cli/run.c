@@ -279,6 +279,17 @@ static int refused(run_state *run, const sb_error *err)
 	return stopped != 0 && err->code == SB_ERR_CANCELLED ? 128 + stopped : cli_error_exit(err);
 }
 
+/* What takes long before the run begins, and why. */
+static int on_progress(void *user, const sb_progress *progress)
+{
+	const run_state *run = user;
+
+	if (strcmp(progress->phase, "compile") == 0 && !run->options->quiet)
+		output_line("the compiled module of the pack \"%s\" is not what its manifest pins: it is made anew",
+			    progress->subject);
+	return 0;
+}
+
 static int run_request(const cli_options *options, cli_request *request)
 {
 	run_state run = { .options = options };
@@ -302,7 +313,7 @@ static int run_request(const cli_options *options, cli_request *request)
 		request->command.on_output = on_output;
 		request->command.user = &run;
 	}
-	const sb_wait wait = { .size = sizeof wait, .cancel = cancel };
+	const sb_wait wait = { .size = sizeof wait, .cancel = cancel, .on_progress = on_progress, .user = &run };
 	if (request->command.language != NULL)
 		cli_debug(options, "read: %zu bytes of %s", request->command.code_len,
 			  request->command.language);

@@ -41,12 +41,13 @@ enum { JOB_ARG = 1, JOB_ENV,
        JOB_MODULE,       /* data: a compiled module */
        JOB_SOURCE };     /* data: a module to compile (sb-wasmc) */
 enum { JOB_READONLY = 1, JOB_FREE = 2 };
-enum { JOB_WAITS = 1 };
+/* Of the job.  FOR_FILE, of sb-wasmc: what it makes is loaded from a file, not from memory. */
+enum { JOB_WAITS = 1, JOB_FOR_FILE = 2 };
 
 typedef struct job_head {
 	uint64_t magic, bytes;           /* of the job, this included */
 	uint64_t memory_bytes, fs_bytes, fs_nodes, cpu_us, collect_bytes; /* SB_UNLIMITED = none */
-	uint32_t entries, open_files, control, flags; /* control: 1 = descriptor 3 is one; JOB_WAITS */
+	uint32_t entries, open_files, control, flags; /* control: 1 = descriptor 3 is one; flags as above */
 } job_head;
 
 /* Then path and data, each padded to JOB_ALIGN; path_len without a NUL, which follows it always. */

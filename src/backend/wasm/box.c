@@ -137,7 +137,7 @@ int box_launch(sb_state *state, const char *id, const char *program, const char 
 
 /* ---- Create ------------------------------------------------------------------------------------------ */
 
-int box_find_pack(const sb_state *state, const char *name, packdir *dir, sb_error *err)
+int box_find_pack(sb_state *state, const char *name, const sb_call *call, packdir *dir, sb_error *err)
 {
 	int rc;
 
@@ -148,6 +148,11 @@ int box_find_pack(const sb_state *state, const char *name, packdir *dir, sb_erro
 	if (rc)
 		return rc;
 	rc = packdir_check(dir, err);
+	if (call && (rc == SB_ERR_CHECKSUM || rc == SB_ERR_NOT_FOUND) && !mend_pack(state, dir, call, NULL)) {
+		if (err)
+			*err = (sb_error){ 0 };
+		rc = 0;
+	}
 	if (rc)
 		packdir_close(dir);
 	return rc;
@@ -225,7 +230,7 @@ int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *p
 			*err = state->helper_missing;
 		return state->helper_missing.code;
 	}
-	rc = box_find_pack(state, wasm_pack_name(request->way), &dir, err);
+	rc = box_find_pack(state, wasm_pack_name(request->way), call, &dir, err);
 	if (rc)
 		return rc;
 	if (request->flags & SB_BOX_WARM)

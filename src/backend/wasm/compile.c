@@ -88,8 +88,8 @@ static int take_result(wasm_box *own, const sb_limits *limits, const sb_guest_ex
 	return 0;
 }
 
-static int run_compiler(sb_box *box, const sb_call *call, const sb_limits *limits, const void *wasm,
-			size_t len, void **out, size_t *out_len, sb_error *err)
+static int run_compiler(sb_box *box, const sb_call *call, const sb_limits *limits, uint32_t flags,
+			const void *wasm, size_t len, void **out, size_t *out_len, sb_error *err)
 {
 	static const char *const argv[] = { JOB_COMPILER_PATH, "--job", "3", NULL };
 	static const char *const env[] = { NULL };
@@ -103,7 +103,7 @@ static int run_compiler(sb_box *box, const sb_call *call, const sb_limits *limit
 	int rc;
 
 	job_add(own, JOB_SOURCE, 0, "", wasm, len);
-	own->fd = job_make(own, limits, 0, false, 0, err);
+	own->fd = job_make(own, limits, 0, false, flags, err);
 	if (own->fd < 0)
 		return own->fd;
 	spawn.code = own->fd;
@@ -119,8 +119,8 @@ static int run_compiler(sb_box *box, const sb_call *call, const sb_limits *limit
 	return rc;
 }
 
-static int compile(sb_state *state, const sb_call *call, const void *wasm, size_t len, void **out,
-		   size_t *out_len, sb_error *err)
+int compile_module(sb_state *state, const sb_call *call, uint32_t flags, const void *wasm, size_t len,
+		   void **out, size_t *out_len, sb_error *err)
 {
 	const sb_limits limits = { .size = sizeof limits, .memory_bytes = COMPILE_MEMORY,
 		.cpu_ms = COMPILE_MS, .fs_bytes = COMPILED_MAX, .collect_bytes = COMPILED_MAX,
@@ -135,7 +135,7 @@ static int compile(sb_state *state, const sb_call *call, const void *wasm, size_
 	if (!rc)
 		rc = box_launch(state, NULL, "sb-wasmc", JOB_COMPILER_PATH, NULL, &limits, &mine, box, err);
 	if (!rc)
-		rc = run_compiler(box, &mine, &limits, wasm, len, out, out_len, err);
+		rc = run_compiler(box, &mine, &limits, flags, wasm, len, out, out_len, err);
 	box_destroy(box);
 	return rc;
 }
@@ -164,7 +164,7 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 	if (found)
 		return 0;
 	if (!cache_load(state, hash, &data, &data_len)) {
-		rc = compile(state, call, wasm, len, &data, &data_len, err);
+		rc = compile_module(state, call, 0, wasm, len, &data, &data_len, err);
 		if (rc)
 			return rc;
 		cache_store(state, hash, data, data_len);

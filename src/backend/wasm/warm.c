@@ -109,7 +109,7 @@ static stock_worker *start(stock_kind *base)
 	sb_box *box = NULL;
 	stock_worker *w = NULL;
 
-	if (!box_find_pack(kind->state, kind->pack[0] ? kind->pack : NULL, &dir, NULL) &&
+	if (!box_find_pack(kind->state, kind->pack[0] ? kind->pack : NULL, NULL, &dir, NULL) &&
 	    !strcmp(kind->hash, dir.of.module.sha256))
 		box = box_new(&kind->limits);
 	if (box && !start_box(box, kind, &dir))

@@ -4,6 +4,7 @@
  *
  *   job.c      what a worker gets: arguments, files, module, in one memory file
  *   compile.c  a module that nobody knows, compiled by an sb-wasmc behind walls of its own
+ *   mend.c     a pack's compiled module that was changed, made anew
  *   cache.c    what that made, on disk for the next command
  *   plan.c     the walls in words
  *   box.c      the walls as a plan of sb-launch; create, put, spawn
@@ -102,6 +103,14 @@ int wasm_remove(sb_box *box, const char *path, const sb_call *call, sb_error *er
 int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
 		sb_error *err);
 
+/* Behind walls of its own; *out for free().  flags: JOB_FOR_FILE. */
+int compile_module(sb_state *state, const sb_call *call, uint32_t flags, const void *wasm, size_t len,
+		   void **out, size_t *out_len, sb_error *err);
+
+/* ---- mend.c ------------------------------------------------------------------------------------ */
+/* After packdir_check() said CHECKSUM or NOT_FOUND: 0 = it is whole again; any error: it stays refused. */
+int mend_pack(sb_state *state, const packdir *dir, const sb_call *call, sb_error *err);
+
 /* ---- cache.c ------------------------------------------------------------------------------------ */
 /* A compiled module by the hash of its source, out of the caller's own folder; *data for free(). */
 bool cache_load(const sb_state *state, const char *hash, void **data, size_t *len);
@@ -139,8 +148,9 @@ void wasm_begin(sb_state *state, const char *id, const sb_network *network); /* 
 int box_launch(sb_state *state, const char *id, const char *program, const char *inside, const char *pack,
 	       const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err);
 wasm_box *box_own(sb_box *box);
-/* A pack's folder, open and looked at; `dir` stays closed without a pack. */
-int box_find_pack(const sb_state *state, const char *name, packdir *dir, sb_error *err);
+/* A pack's folder, open and looked at; `dir` stays closed without a pack.  `call`: of whoever waits, who has
+ * a changed module made anew; NULL: it is refused. */
+int box_find_pack(sb_state *state, const char *name, const sb_call *call, packdir *dir, sb_error *err);
 /* What all guests find, and the pack's module and files. */
 void box_lay_world(wasm_box *own, const packdir *dir);
 void box_destroy(sb_box *box);
