@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <unistd.h>
 
 enum { MAX_MATCHES = 1000, MAX_LOOKS = 100000 };
