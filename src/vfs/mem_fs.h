@@ -83,9 +83,10 @@ typedef struct mem_place {
 	char text[2 * VFS_PATH_MAX];
 } mem_place;
 /* A link at the end: its own name is meant, whatever stands behind it (MEM_NAME); it is followed if there
- * is a slash behind it (MEM_STAY), or always.  0 also if nothing is there; but for MEM_NAME not if there
- * is a slash behind what is no directory. */
-enum { MEM_NAME = 0, MEM_STAY, MEM_FOLLOW };
+ * is a slash behind it (MEM_STAY), if there is none, its own or of a link before it (MEM_MAKE: no file can
+ * be made there), or always.  0 also if nothing is there; but with MEM_STAY and MEM_FOLLOW not if there is a
+ * slash behind what is no directory. */
+enum { MEM_NAME = 0, MEM_STAY, MEM_MAKE, MEM_FOLLOW };
 int mem_resolve(mem_fs *fs, mem_node *base, const char *path, int follow, mem_place *place);
 
 /* ---- mem_names.c ---- */

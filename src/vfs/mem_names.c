@@ -86,7 +86,7 @@ int mem_symlink(vfs *face, const char *text, vfs_file *dir, const char *path)
 static int names_open_there(mem_fs *fs, mem_node *node, uint32_t flags)
 {
 	if (node->type == VFS_LINK)
-		return -ELOOP;
+		return flags & VFS_DIRECTORY ? -ENOTDIR : -ELOOP;
 	if ((flags & VFS_DIRECTORY) && node->type != VFS_DIR)
 		return -ENOTDIR;
 	if ((flags & (VFS_WRITE | VFS_TRUNC)) && node->type == VFS_DIR)
@@ -103,14 +103,14 @@ static int names_open_there(mem_fs *fs, mem_node *node, uint32_t flags)
 int mem_open(vfs *face, vfs_file *dir, const char *path, uint32_t flags, vfs_file **file)
 {
 	mem_fs *fs = mem_fs_of(face);
-	bool create = flags & VFS_CREATE, slash = *path && path[strlen(path) - 1] == '/';
+	bool create = flags & VFS_CREATE;
 	bool follow = (flags & VFS_FOLLOW) && !(create && (flags & VFS_EXCL));
 	mem_place p;
 	mem_node *node;
 	int rc = mem_resolve(fs, mem_of(dir), path,
-			     create && slash ? MEM_NAME : follow ? MEM_FOLLOW : MEM_STAY, &p);
+			     create ? follow ? MEM_MAKE : MEM_NAME : follow ? MEM_FOLLOW : MEM_STAY, &p);
 
-	if (!rc && create && slash)
+	if (!rc && create && p.slash && p.last == MEM_LAST_NAME)
 		rc = -EISDIR;
 	if (rc)
 		return rc;

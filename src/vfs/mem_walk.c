@@ -97,13 +97,14 @@ static int walk_step(walk *w, bool *done)
 	}
 	e = mem_find(w->fs, w->at, name, len);
 	if (e && e->node->type == VFS_LINK && (more || w->follow == MEM_FOLLOW ||
-					 (slash && w->follow == MEM_STAY))) {
+					 w->follow == (slash ? MEM_STAY : MEM_MAKE))) {
 		*done = false;
 		return walk_expand(w, e->node, w->from + len);
 	}
 	if (!more) {
 		walk_end(w, MEM_LAST_NAME, e ? e->node : NULL, e, len, slash);
-		return e && slash && w->follow != MEM_NAME && e->node->type != VFS_DIR ? -ENOTDIR : 0;
+		return e && slash && (w->follow == MEM_STAY || w->follow == MEM_FOLLOW) && e->node->type != VFS_DIR ?
+			       -ENOTDIR : 0;
 	}
 	if (!e)
 		return -ENOENT;

@@ -634,6 +634,56 @@ static bool blocks(const guest *g, const wasi_import *i, const uint64_t *a)
 	       (fd && !fd->file && (!strcmp(i->name, "fd_read") || !strcmp(i->name, "fd_write")));
 }
 
+static void a_bell(void **state)
+{
+	const wasi_import *bell = import_of(wasi_ours, "bell");
+	const uint64_t two[] = { 64, 2 }, none[] = { 64, 0 }, many[] = { 64, WASI_BELL_MAX + 1 },
+		       outside[] = { MEM - 8, 2 }, far[] = { UINT32_MAX, 1 };
+	uint32_t *words;
+	guest g;
+
+	(void)state;
+	guest_begin(&g);
+	words = (uint32_t *)(void *)g.w.mem;
+	wasi_ring(&g.w); /* nothing was named: nothing happens */
+	words[16] = 1024;
+	words[17] = 0x10;
+	words[18] = MEM - 4;
+	words[19] = 0x80000001;
+	assert_int_equal(bell->call(&g.w, two), WASI_OK);
+	words[256] = 1;
+	wasi_ring(&g.w);
+	assert_int_equal(words[256], 0x11);
+	assert_int_equal(words[MEM / 4 - 1], 0x80000001);
+	assert_int_equal(words[255] | words[257] | words[MEM / 4 - 2], 0);
+
+	/* what is refused leaves none */
+	words[18] = MEM - 3;
+	assert_int_equal(bell->call(&g.w, two), WASI_EFAULT);
+	words[18] = MEM;
+	assert_int_equal(bell->call(&g.w, two), WASI_EFAULT);
+	words[18] = UINT32_MAX - 3;
+	assert_int_equal(bell->call(&g.w, two), WASI_EFAULT);
+	words[18] = 1026;
+	assert_int_equal(bell->call(&g.w, two), WASI_EFAULT);
+	words[256] = 0;
+	wasi_ring(&g.w);
+	assert_int_equal(words[256], 0);
+
+	words[18] = 2048;
+	assert_int_equal(bell->call(&g.w, two), WASI_OK);
+	assert_int_equal(bell->call(&g.w, many), WASI_EINVAL);
+	assert_int_equal(bell->call(&g.w, outside), WASI_EFAULT);
+	assert_int_equal(bell->call(&g.w, far), WASI_EFAULT);
+	wasi_ring(&g.w); /* the two of before */
+	assert_int_equal(words[256], 0x10);
+	assert_int_equal(bell->call(&g.w, none), WASI_OK);
+	words[256] = 0;
+	wasi_ring(&g.w);
+	assert_int_equal(words[256], 0);
+	guest_end(&g);
+}
+
 static void rubbish_is_refused(void **state)
 {
 	uint64_t seed = 7;
@@ -687,6 +737,7 @@ int main(void)
 		cmocka_unit_test(waits),
 		cmocka_unit_test(not_blocking),
 		cmocka_unit_test(the_older_one),
+		cmocka_unit_test(a_bell),
 		cmocka_unit_test(rubbish_is_refused),
 	};
 
