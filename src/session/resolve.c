@@ -262,8 +262,21 @@ static bool can_run(const backend_slot *slot, const sb_pack *pack)
 	return pack_way(pack, slot->table->name) != NULL;
 }
 
+/* The first that runs the language behind walls; NULL if none does, or no language is asked for. */
+static const char *runs_elsewhere(const effective *e)
+{
+	for (size_t i = 0; e->pack && i < e->sandbox->slot_count; i++) {
+		const char *name = e->sandbox->slots[i].table->name;
+
+		if (strcmp(name, "process") && can_run(&e->sandbox->slots[i], e->pack))
+			return name;
+	}
+	return NULL;
+}
+
 static int no_route(effective *e, const char *const *order, sb_error *err)
 {
+	const char *better = runs_elsewhere(e);
 	char *here = sandbox_names(e->sandbox, &e->mem);
 	buf asked;
 
@@ -271,9 +284,10 @@ static int no_route(effective *e, const char *const *order, sb_error *err)
 	for (size_t i = 0; order[i]; i++)
 		buf_add_fmt(&asked, "%s%.40s", i ? ", " : "", order[i]);
 	int code = error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "route",
-			     "no backend of \"%s\" can run %s%s%s here; there are: %s",
+			     "no backend of \"%s\" can run %s%s%s here%s%s; there are: %s",
 			     asked.data ? asked.data : "", e->pack ? "\"" : "a command",
-			     e->pack ? e->pack->name : "", e->pack ? "\"" : "", here ? here : "");
+			     e->pack ? e->pack->name : "", e->pack ? "\"" : "", better ? ", but it runs on " : "",
+			     better ? better : "", here ? here : "");
 
 	buf_release(&asked);
 	return code;

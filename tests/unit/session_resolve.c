@@ -381,6 +381,9 @@ static void languages(void **state)
 	assert_int_equal(fake_seen.called[FAKE_AT_PUT], 2);
 	assert_int_equal(fake_seen.called[FAKE_AT_COLLECT], 1);
 	sb_result_free(result);
+	/* where it does not run, it is said where it does */
+	assert_int_equal(run_full(o, (sb_spec){ .backends = LIST("other") }, c, NULL), SB_ERR_BACKEND_UNAVAILABLE);
+	assert_non_null(strstr(last.message, "can run \"one\" here, but it runs on fake; there are: fake, other"));
 	assert_int_equal(run_full(o, (sb_spec){ .workspace = ws }, c, NULL), 0);
 	assert_string_equal(got.workspace, ws);
 	/* what does not fit is told before anything runs */
@@ -407,10 +410,11 @@ static void routes(void **state)
 	assert_int_equal(run((sb_spec){ .backends = LIST("container", "sham") }, (sb_command){ 0 }), 0);
 	assert_int_equal(run((sb_spec){ .backends = LIST("container") }, (sb_command){ 0 }),
 			 SB_ERR_BACKEND_UNAVAILABLE);
-	/* "other" runs no language */
+	/* it runs no language, and says what does */
 	assert_int_equal(run((sb_spec){ .backends = LIST("other") },
-			     (sb_command){ .language = "sh", .code = "x", .code_len = 1 }) < 0,
-			 1);
+			     (sb_command){ .language = "sh", .code = "x", .code_len = 1 }),
+			 SB_ERR_BACKEND_UNAVAILABLE);
+	assert_non_null(strstr(last.message, "no backend of \"other\" can run \"bash\" here, but it runs on fake"));
 }
 
 static void down_does_not_fall_through(void **state)
