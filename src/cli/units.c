@@ -32,7 +32,7 @@ static int number_read(const char **at, number *out)
 
 	*out = (number){ .scale = 1 };
 	if (*p == '-')
-		return UNITS_NEGATIVE;
+		return is_digit(p[1]) || p[1] == '.' ? UNITS_NEGATIVE : UNITS_SYNTAX;
 	for (; is_digit(*p); p++) {
 		if (++digits > MAX_WHOLE_DIGITS)
 			return UNITS_RANGE;

@@ -49,7 +49,7 @@ static void sizes(void **state)
 		{ "7E", UNITS_OK, (uint64_t)7 << 60 },
 		{ "9223372036854775807", UNITS_OK, INT64_MAX },
 		{ "", UNITS_EMPTY, 0 },
-		{ "-1", UNITS_NEGATIVE, 0 },
+		{ "-1", UNITS_NEGATIVE, 0 },	 { "--", UNITS_SYNTAX, 0 },
 		{ "-64M", UNITS_NEGATIVE, 0 },
 		{ "0", UNITS_ZERO, 0 },
 		{ "0M", UNITS_ZERO, 0 },
