@@ -7,7 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef SCHED_DEADLINE
+#define SCHED_DEADLINE 6
+#endif
 
 /* The first number of a sysctl file, or -1. */
 static long sysctl_number(const char *path)
@@ -89,6 +94,15 @@ static const char *userns_remedy(int os_errno)
 	       "seccomp=unconfined`), a service (RestrictNamespaces=) or a chroot";
 }
 
+/* sched(7): under SCHED_DEADLINE nothing is forked, unless the children are to have another policy. */
+static const char *process_remedy(void)
+{
+	if (syscall(SYS_sched_getscheduler, 0) == SCHED_DEADLINE)
+		return "a caller under SCHED_DEADLINE may start no process: start it under another policy (`chrt "
+		       "--other 0`), or with `chrt --reset-on-fork`";
+	return "the limit of processes is met: raise it (`ulimit -u`, or pids.max of the cgroup you are in)";
+}
+
 const char *host_limit_remedy(int os_errno)
 {
 	switch (os_errno) {
@@ -97,8 +111,7 @@ const char *host_limit_remedy(int os_errno)
 	case ENFILE:
 		return "the whole machine is out of open files: raise fs.file-max";
 	case EAGAIN:
-		return "the limit of processes is met: raise it (`ulimit -u`, or pids.max of the cgroup "
-		       "you are in)";
+		return process_remedy();
 	case EFBIG:
 		return "raise the limit of file sizes (`ulimit -f`)";
 	case ENOMEM:
