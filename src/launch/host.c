@@ -140,6 +140,11 @@ int lh_find_own(const char *helper_dir, char **path, sb_error *err)
 	return *path ? 0 : error_no_memory(err, "launch.find");
 }
 
+const char *lh_place(const char *path)
+{
+	return strcmp(path, LH_SELF_PATH) ? path : "in the command itself";
+}
+
 /* ---- Starting ------------------------------------------------------------------------------- */
 
 /* Shared with the child, which writes failed_at and os_errno. */

@@ -46,6 +46,7 @@ int lh_find(const char *helper_dir, char **path, sb_error *err);
 /* What lh_start() starts: that; in the command, which is all in one file, the command itself. */
 #define LH_SELF_PATH "/proc/self/exe"
 int lh_find_own(const char *helper_dir, char **path, sb_error *err);
+const char *lh_place(const char *path); /* of what was found, in words for people */
 /* Starts it and sends the plan; does not wait for READY. */
 int lh_start(const char *helper_path, const lh_plan *plan, lh_box **box, sb_error *err);
 /* The same in two steps: the kernel needs longer for the namespaces (LP_NAMESPACES) than we for the plan.

@@ -110,13 +110,9 @@ static void try_step(doctor *doc, const char *what, uint64_t steps, const char *
 
 static void check_helper(doctor *doc)
 {
-	const sb_state *state = doc->state;
+	const char *path = doc->state->helper;
 
-	const char *path = state->helper;
-
-	if (path && !strcmp(path, LH_SELF_PATH))
-		path = "in the command itself";
-	told(doc, "sb-launch", path != NULL, path ? path : state->helper_missing.message,
+	told(doc, "sb-launch", path != NULL, path ? lh_place(path) : doc->state->helper_missing.message,
 	     "install sandbox and sb-launch together");
 }
 

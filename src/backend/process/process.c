@@ -56,7 +56,7 @@ static int process_probe(const sb_backend *self, const sb_call *call, sb_report 
 	lh_find_own(call->helper_dir, &state->helper, &state->helper_missing);
 	if (report) {
 		const sb_check check = { .size = sizeof check, .backend = "process", .what = "sb-launch",
-			.found = state->helper ? state->helper : state->helper_missing.message,
+			.found = state->helper ? lh_place(state->helper) : state->helper_missing.message,
 			.remedy = state->helper ? "" : "install sandbox and sb-launch together",
 			.ok = state->helper != NULL };
 
