@@ -72,13 +72,6 @@ size_t fuzz_seed(size_t at, uint8_t *out, size_t cap)
 		" 00000001\n1",
 		"\001\055U " NONCE " 00000000\n",
 	};
-	size_t len;
 
-	if (at >= sizeof seeds / sizeof *seeds)
-		return 0;
-	len = strlen(seeds[at]);
-	if (len > cap)
-		return 0;
-	memcpy(out, seeds[at], len);
-	return len;
+	return fuzz_seed_text(seeds, sizeof seeds / sizeof *seeds, at, out, cap);
 }

@@ -36,4 +36,15 @@ static inline void fuzz_check_why(const char *why)
 	FUZZ_CHECK(why && *why && !strchr(why, '\n'));
 }
 
+/* fuzz_seed() of a harness whose seeds are texts. */
+static inline size_t fuzz_seed_text(const char *const *seeds, size_t count, size_t at, uint8_t *out, size_t cap)
+{
+	size_t len = at < count ? strlen(seeds[at]) : 0;
+
+	if (len > cap)
+		return 0;
+	memcpy(out, at < count ? seeds[at] : "", len);
+	return len;
+}
+
 #endif /* SB_FUZZ_H */

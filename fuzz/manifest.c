@@ -49,13 +49,6 @@ size_t fuzz_seed(size_t at, uint8_t *out, size_t cap)
 		"source module.wasm " HASH " 8400000\nfile python313.zip " HASH " 3700000 /usr/local/lib/python313.zip\n"
 		"note one line\n",
 	};
-	size_t len;
 
-	if (at >= sizeof seeds / sizeof *seeds)
-		return 0;
-	len = strlen(seeds[at]);
-	if (len > cap)
-		return 0;
-	memcpy(out, seeds[at], len);
-	return len;
+	return fuzz_seed_text(seeds, sizeof seeds / sizeof *seeds, at, out, cap);
 }
