@@ -20,11 +20,12 @@ set +o history
 set +o histexpand
 PS1= PS2= PS4='+ '
 
-# The module that moves descriptor 3 away; loading it is enough, so nobody minds that it has no builtin.
+# The module that moves descriptor 3 away, with a builtin that holds interrupts.
 __sandbox_move() {
 	local file=${TMPDIR:-/tmp}/.sandbox-$$-$RANDOM$RANDOM fd
+	trap '' INT
 	if (umask 077; set -C; builtin printf '@MODULE_ESCAPED@' >"$file") 2>/dev/null; then
-		enable -f "$file" sandbox_control 2>/dev/null
+		enable -f "$file" __sandbox_hold 2>/dev/null
 		command -p rm -f "$file"
 	fi
 	for fd in 900 240 70; do
@@ -79,6 +80,27 @@ __sandbox_end() {
 	__sandbox_frame D "$status"
 }
 
+__sandbox_strikes() {
+	__sandbox_hold 1
+	trap - INT
+	__sandbox_hold
+}
+
+# Was the code interrupted before it began?  From here on signals tell; none strikes while a frame is read.
+__sandbox_begin() {
+	local head
+	__sandbox_busy=1
+	__sandbox_strikes
+	builtin read -t 0 -u "$__sandbox_fd" || return 0
+	trap '' INT
+	__sandbox_read head 44
+	if [ "${head:0:34}" = "I $__sandbox_nonce" ]; then
+		__sandbox_end 130 interrupted
+		return 1
+	fi
+	__sandbox_strikes
+}
+
 # The next evaluation, in __sandbox_code.
 __sandbox_next() {
 	{ local -; set +xveuf; } 2>/dev/null
@@ -89,7 +111,7 @@ __sandbox_next() {
 		__sandbox_nonce=${head:2:32}
 		total=$((16#${head:35:8}))
 		case $head in
-		S*) __sandbox_frame H "1 bash ${BASH_VERSION%%(*}" ;;
+		S*) __sandbox_frame H "1 int bash ${BASH_VERSION%%(*}" ;;
 		E*)
 			__sandbox_read flags 2
 			__sandbox_read length 8
@@ -100,16 +122,15 @@ __sandbox_next() {
 				__sandbox_given=1
 				__sandbox_input $((total - 10 - length))
 			fi
-			if [ $((16#$flags & 1)) -eq 0 ] || ! __sandbox_unfinished; then
-				break
+			if [ $((16#$flags & 1)) -ne 0 ] && __sandbox_unfinished; then
+				__sandbox_frame U ''
+			elif __sandbox_begin; then
+				return 0
 			fi
-			__sandbox_frame U ''
 			;;
 		*) __sandbox_read code "$total" ;;
 		esac
 	done
-	__sandbox_busy=1
-	trap - INT
 }
 
 __sandbox_last() { return "$__sandbox_status"; }

@@ -16,9 +16,13 @@ enum {
 	SYS_OPEN_AT = 257,
 	SYS_CLOSE = 3,
 	SYS_SIGACTION = 13,
+	SYS_SIGPROCMASK = 14,
 	SYS_RETURN = 15,
 	SYS_GETPID = 39,
+	SYS_KILL = 62,
+	SYS_SIGPENDING = 127,
 	SYS_EXIT_GROUP = 231,
+	SYS_PPOLL = 271,
 	SYS_DUP3 = 292
 };
 
@@ -46,8 +50,12 @@ enum {
 	SYS_OPEN_AT = 56,
 	SYS_CLOSE = 57,
 	SYS_SIGACTION = 134,
+	SYS_SIGPROCMASK = 135,
 	SYS_GETPID = 172,
+	SYS_KILL = 129,
+	SYS_SIGPENDING = 136,
 	SYS_EXIT_GROUP = 94,
+	SYS_PPOLL = 73,
 	SYS_DUP3 = 24
 };
 
@@ -73,6 +81,14 @@ static long call(long number, long a, long b, long c, long d)
 
 enum { AS_GIVEN = 3, CLOSE_ON_EXEC = 02000000, AT_CWD = -100, INTERRUPTED = -4, SIGINT_NUMBER = 2 };
 
+/* As the kernel has it. */
+typedef struct kernel_action {
+	void (*handler)(int);
+	unsigned long flags;
+	void (*restorer)(void);
+	unsigned long mask;
+} kernel_action;
+
 static int control = -1;
 static long owner;
 
@@ -90,11 +106,101 @@ __attribute__((constructor)) static void move(void)
 	owner = call(SYS_GETPID, 0, 0, 0, 0);
 }
 
+/* ---- Bash
+ *
+ * A child is forked with the shell's handler, which forgets what strikes it before it is another program; a
+ * signal that came while the shell had it blocked, around the fork, is the shell's alone; and one that comes
+ * as a child ends by itself counts as that child's.  Each time the shell then goes on as if nothing had
+ * been.  So a child has no handler from its first moment on, what is pending at a fork is sent to
+ * the whole group again, and whoever forks looks whether the host has told of an interrupt (its frame stays
+ * unread for as long as code runs) that code has no trap for. */
+typedef void (*fork_fn)(void);
+#define WEAK extern __attribute__((weak))
+WEAK int __register_atfork(fork_fn prepare, fork_fn parent, fork_fn child, void *dso);
+WEAK int pthread_atfork(fork_fn prepare, fork_fn parent, fork_fn child);
+WEAK int signal_is_trapped(int number);
+WEAK volatile int interrupt_state;
+
+/* Is there something to be read? */
+static int told(void)
+{
+	struct {
+		int fd;
+		short events, revents;
+	} poll = { control, 1, 0 };
+	long now[2] = { 0, 0 };
+
+	return call(SYS_PPOLL, (long)&poll, 1, (long)now, 0) > 0;
+}
+
+static void interrupt(long pid)
+{
+	call(SYS_KILL, pid, SIGINT_NUMBER, 0, 0);
+}
+
+static void before_fork(void)
+{
+	if (!signal_is_trapped(SIGINT_NUMBER) && told())
+		interrupt(call(SYS_GETPID, 0, 0, 0, 0));
+}
+
+static void in_parent(void)
+{
+	unsigned long pending = 0;
+
+	call(SYS_SIGPENDING, (long)&pending, sizeof pending, 0, 0);
+	if (pending >> (SIGINT_NUMBER - 1) & 1)
+		interrupt(0);
+}
+
+static void in_child(void)
+{
+	kernel_action action = { 0 }, none = { 0 };
+
+	call(SYS_SIGACTION, SIGINT_NUMBER, 0, (long)&action, sizeof action.mask);
+	if ((unsigned long)action.handler <= 1) /* default, or ignored: as it was */
+		return;
+	call(SYS_SIGACTION, SIGINT_NUMBER, (long)&none, 0, sizeof none.mask);
+	if (interrupt_state) /* the shell was struck, and has not got to it */
+		interrupt(call(SYS_GETPID, 0, 0, 0, 0));
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	if (!signal_is_trapped || !&interrupt_state) /* another interpreter */
+		return;
+	if (__register_atfork)
+		__register_atfork(before_fork, in_parent, in_child, NULL);
+	else if (pthread_atfork)
+		pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* `__sandbox_hold 1` and `__sandbox_hold`, as builtins are declared: interrupts wait, and no longer do.
+ * Bash gives a signal its default action, which ends it, on the way from ignored to its own handler. */
+static int hold(void *words)
+{
+	unsigned long interrupts = 1ul << (SIGINT_NUMBER - 1);
+
+	call(SYS_SIGPROCMASK, words ? 0 : 1, (long)&interrupts, 0, sizeof interrupts);
+	return 0;
+}
+
+static char *const no_help[] = { NULL };
+
+__attribute__((visibility("default"))) const struct {
+	const char *name;
+	int (*function)(void *words);
+	int flags;
+	char *const *help;
+	const char *usage;
+	char *handle;
+} __sandbox_hold_struct = { "__sandbox_hold", hold, 1, no_help, "__sandbox_hold", NULL };
+
 /* ---- Lua: the part of its interface that is the same from 5.1 on; weak, for others load this, too
  * ---- */
 typedef struct lua_State lua_State;
 typedef int (*lua_fn)(lua_State *);
-#define WEAK extern __attribute__((weak))
+WEAK void lua_pushboolean(lua_State *L, int value);
 WEAK void lua_pushcclosure(lua_State *L, lua_fn fn, int n);
 WEAK const char *lua_pushlstring(lua_State *L, const char *text, size_t len);
 WEAK const char *lua_tolstring(lua_State *L, int at, size_t *len);
@@ -130,6 +236,12 @@ static int lua_deaf(lua_State *L)
 	listening = NULL;
 	lua_sethook(L, NULL, 0, 0);
 	return 0;
+}
+
+static int lua_waiting(lua_State *L)
+{
+	lua_pushboolean(L, told());
+	return 1;
 }
 
 /* What has come; "" = the host has gone. */
@@ -178,13 +290,9 @@ static int lua_input(lua_State *L)
 __attribute__((visibility("default"))) int luaopen_control(lua_State *L);
 int luaopen_control(lua_State *L)
 {
-	static const lua_fn functions[] = { lua_read, lua_write, lua_listen, lua_deaf, lua_input };
-	const struct {
-		void (*handler)(int);
-		unsigned long flags;
-		void (*restorer)(void);
-		unsigned long mask;
-	} action = { on_interrupt, RESTORER, give_back, 0 };
+	static const lua_fn functions[] = { lua_read, lua_write, lua_listen, lua_deaf, lua_input,
+					    lua_waiting };
+	const kernel_action action = { on_interrupt, RESTORER, give_back, 0 };
 	int i, count = sizeof functions / sizeof functions[0];
 
 	if (control < 0)

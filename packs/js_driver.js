@@ -12,11 +12,12 @@
 	const os = require('os');
 	const path = require('path');
 	const util = require('util');
+	const { Script } = require('vm');
 	const { PassThrough, Writable } = require('stream');
 	const { randomBytes } = require('crypto');
 	const { inspect } = util;
 	const { from, concat } = Buffer;
-	const writeSync = fs.writeSync;
+	const { readSync, writeSync } = fs;
 
 	// An interrupt that strikes within a stream's machinery leaves it dead: these have none.
 	const writeAll = (fd, data) => {
@@ -71,11 +72,14 @@
 		}
 		throw new Error('this Node loads no modules, which a session needs');
 	};
-	const control = new net.Socket({ fd: move() });
+	const controlFd = move();
+	const control = new net.Socket({ fd: controlFd });
 	const send = control.write.bind(control);
 
 	// ---- frames ---------------------------------------------------------------------------------
 	let nonce = '';
+	let pieces = []; // what has come and is not taken, and how much
+	let have = 0;
 	let current = null; // the evaluation under way: { answered }
 	const frame = (kind, payload) => {
 		const data = from(payload, 'utf8');
@@ -87,6 +91,52 @@
 		let end = TEXT_MAX;
 		while (end > 0 && (data[end] & 0xc0) === 0x80) end--;
 		return data.toString('utf8', 0, end);
+	};
+
+	// ---- the beginning of code -------------------------------------------------------------------
+	// Signals strike only what the vm module has begun, so the last look at whether the code is
+	// interrupted already happens within a script of ours, and the code runs within that.
+	const watch = process.binding('contextify');
+	const GATE = `sandbox_${randomBytes(8).toString('hex')}`;
+	const gate = new Script(`${GATE}()`);
+	const { defineProperty } = Object;
+	const { apply } = Reflect;
+	const { then } = Promise.prototype;
+	const run = Script.prototype.runInThisContext;
+	let beginning = null; // the evaluation whose code comes next
+	const toldToStop = () => {
+		const more = Buffer.allocUnsafe(64);
+		try {
+			const n = readSync(controlFd, more);
+			pieces.push(more.subarray(0, n));
+			have += n;
+		} catch {
+			// nothing has come
+		}
+		if (have < 44) return false;
+		pieces = [concat(pieces)];
+		return pieces[0].toString('latin1', 0, 34) === `I ${nonce}`;
+	};
+	const begun = (mine, script, options) => {
+		delete globalThis[GATE];
+		if (toldToStop()) throw { code: INTERRUPTED, told: true };
+		try {
+			return (mine.result = apply(run, script, [options]));
+		} catch (error) {
+			mine.threw = true; // null, perhaps, which looks like no error to the console
+			throw error;
+		}
+	};
+	Script.prototype.runInThisContext = function runInThisContext(options) {
+		const mine = beginning;
+		if (mine === null) return apply(run, this, [options]);
+		beginning = null;
+		defineProperty(globalThis, GATE, { configurable: true, value: () => begun(mine, this, options) });
+		try {
+			return apply(run, gate, [options]);
+		} finally {
+			delete globalThis[GATE];
+		}
 	};
 
 	// ---- the console ----------------------------------------------------------------------------
@@ -102,6 +152,7 @@
 		useGlobal: true,
 		breakEvalOnSigint: true,
 	});
+	Script.prototype.runInThisContext = run; // the console has ours
 	const { Recoverable } = require('repl');
 	const evaluate = repl.eval.bind(repl);
 	const writer = (value) => inspect(value, { showProxy: true });
@@ -146,6 +197,7 @@
 	};
 	const fail = (mine, error) => {
 		const interrupted = error && error.code === INTERRUPTED;
+		if (interrupted && !error.told) owed = false;
 		repl.lastError = error;
 		errWrite(interrupted ? 'Uncaught interrupt\n' : `${words(error)}\n`);
 		frame('X', cut(interrupted ? 'interrupted' : brief(error)));
@@ -200,7 +252,6 @@
 	let count = 0;
 	// Node watches for SIGINT while code runs and puts the default back in the end, which kills: one more
 	// watch, that never ends, keeps it from that.  What strikes outside of code is asked for.
-	const watch = process.binding('contextify');
 	const forget = () => {
 		if (!watch.watchdogHasPendingSigint()) return false;
 		watch.stopSigintWatchdog();
@@ -209,6 +260,16 @@
 	};
 	watch.startSigintWatchdog();
 	let struck = false;
+	// No signal has ended the evaluation.  If there was an interrupt, its signal may be on its way through
+	// Node's threads still, and is not the next evaluation's.
+	let owed = false;
+	let late = false;
+	const forgetLate = () => {
+		for (let i = 0; late && i < 50 && !forget(); i++)
+			Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+		late = false;
+		forget();
+	};
 	repl.on('SIGINT', () => { struck = true; });
 	repl.close = () => {};
 	const await_ = (mine) => {
@@ -219,12 +280,14 @@
 	const begin = (payload) => {
 		const flags = parseInt(payload.toString('latin1', 0, 2), 16);
 		const length = parseInt(payload.toString('latin1', 2, 10), 16);
-		const mine = { given: false };
+		const mine = { given: false, threw: false, result: undefined };
 		const partial = flags & 1;
 		const code = payload.toString('utf8', 10, 10 + length);
 		current = mine;
-		forget();
+		forgetLate();
 		struck = false;
+		owed = true;
+		beginning = mine;
 		giveInput(mine, payload.subarray(10 + length));
 		// An interrupt at the very end of the script can end us in the middle, too.
 		let returned = false;
@@ -238,17 +301,19 @@
 		evaluate(`${code}\n`, repl.context, `REPL${++count}`, (error, value) => {
 			if (current !== mine) return;
 			if (error instanceof Recoverable && partial) finish(mine, 'U', '');
-			// `throw undefined` is an error, too: only what has not thrown gives null
-			else if (error !== null) fail(mine, error instanceof Recoverable ? error.err : error);
+			// `throw undefined` and `throw null` are errors, too
+			else if (error !== null || mine.threw) fail(mine, error instanceof Recoverable ? error.err : error);
 			else succeed(mine, value);
 		});
 		delete process.listenerCount;
 		returned = true;
-		if (current === mine) await_(mine);
+		beginning = null;
+		if (current !== mine) return;
+		if (util.types.isPromise(mine.result))
+			apply(then, mine.result, [undefined, () => { mine.threw = true; }]);
+		await_(mine);
 	};
 
-	let pieces = [];
-	let have = 0;
 	let want = 44;
 	const next = () => {
 		while (current === null && have >= want) {
@@ -262,8 +327,9 @@
 			pieces = [all.subarray(want)];
 			have -= want;
 			want = 44;
-			if (all[0] === 0x53) frame('H', `1 nul js ${process.versions.node}`); // S
+			if (all[0] === 0x53) frame('H', `1 nul int js ${process.versions.node}`); // S
 			else if (all[0] === 0x45) begin(payload); // E
+			else if (all[0] === 0x49) late = owed; // I
 		}
 	};
 	control.on('data', (data) => {

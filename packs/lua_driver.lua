@@ -9,6 +9,7 @@ local TEXT_MAX = 65536
 local load, xpcall, tostring, tonumber, select, type = load, xpcall, tostring, tonumber, select, type
 local format, concat, pack = string.format, table.concat, table.pack
 local sub, find, match, gsub, char = string.sub, string.find, string.match, string.gsub, string.char
+local getmetatable, rawget = debug.getmetatable, rawget
 local traceback, open, remove, tmpname = debug.traceback, io.open, os.remove, os.tmpname
 local out, err, input = io.stdout, io.stderr, io.stdin
 local flush, write, seek = out.flush, out.write, out.seek
@@ -32,7 +33,7 @@ end
 if not module then
 	error("this Lua loads no modules, which a session needs: " .. tostring(why), 0)
 end
-local read, send, listen, deaf, become_input = module()
+local read, send, listen, deaf, become_input, waiting = module()
 if not read then error("the control descriptor cannot be moved", 0) end
 
 -- ---- frames ------------------------------------------------------------------------------------
@@ -78,8 +79,11 @@ local function compile(source, partial)
 	return code, problem
 end
 
+-- Of an error, as the console says it.
 local function said(message)
-	local ok, text = pcall(tostring, message)
+	local meta, ok, text = getmetatable(message), false, nil
+	if type(message) == "string" or type(message) == "number" then return tostring(message) end
+	if type(meta) == "table" and rawget(meta, "__tostring") then ok, text = pcall(tostring, message) end
 	return ok and type(text) == "string" and text or "(error object is a " .. type(message) .. " value)"
 end
 
@@ -99,9 +103,17 @@ local function cut(text)
 	return #text > TEXT_MAX and sub(text, 1, TEXT_MAX) or text
 end
 
+-- Was the code interrupted before it began?  Once it has, signals tell.
+local function told_to_stop()
+	if buffered == "" and not waiting() then return false end
+	fill(44)
+	return sub(buffered, 1, 34) == "I " .. nonce
+end
+
 local function call(code)
 	local function guarded()
 		listen()
+		if told_to_stop() then error("interrupted!", 0) end
 		local results = pack(code())
 		deaf()
 		return results
@@ -151,7 +163,7 @@ local function step()
 	local kind, payload
 	repeat
 		kind, nonce, payload = receive()
-		if kind == "S" then frame("H", "1 nul lua " .. match(_VERSION, "%S+$")) end
+		if kind == "S" then frame("H", "1 nul int lua " .. match(_VERSION, "%S+$")) end
 	until kind == "E"
 	local flags, length = tonumber(sub(payload, 1, 2), 16), tonumber(sub(payload, 3, 10), 16)
 	local data = sub(payload, 11 + length)

@@ -46,6 +46,10 @@ class _Host:
     def wait(self):
         self.select([self.fd], [], [])
 
+    def waiting(self):
+        """Is there something to be read?"""
+        return bool(self.select([self.fd], [], [], 0)[0])
+
     def become_input(self, fd):
         if fd == 0:  # the code had closed it
             self.os.set_inheritable(0, True)
@@ -74,7 +78,8 @@ def _drive(host):
     TEXT_MAX = 65536
     OURS = _drive.__code__.co_filename
     FUTURE = 0x1FE0000  # CO_FUTURE_*
-    running = False
+    running = False  # an interrupt strikes
+    struck = False  # one came while that was not so
     buffered = bytearray()
     nonce = b""
     value = None
@@ -86,12 +91,15 @@ def _drive(host):
     def send(kind, payload=b""):
         host.write(kind + b" " + nonce + b" %08x\n" % len(payload) + payload)
 
+    def draw(size):
+        got = host.read(size)
+        if not got:
+            os._exit(0)  # the host has gone
+        buffered.extend(got)
+
     def fill(least):
         while len(buffered) < least:
-            got = host.read(1 << 20 if least - len(buffered) > 65536 else 65536)
-            if not got:
-                os._exit(0)  # the host has gone
-            buffered.extend(got)
+            draw(1 << 20 if least - len(buffered) > 65536 else 65536)
 
     def receive():
         fill(44)
@@ -101,6 +109,15 @@ def _drive(host):
         payload = bytes(buffered[44:44 + length])
         del buffered[:44 + length]
         return kind, given, payload
+
+    def told_to_stop():
+        """Was the code interrupted before it began?  Once it has, signals tell."""
+        if not buffered and host.waiting():
+            draw(65536)
+        if not buffered:
+            return False
+        fill(44)
+        return buffered[:34] == b"I " + nonce
 
     # ---- input that is asked for ----------------------------------------------------------------
     class Asking(io.TextIOBase):
@@ -112,20 +129,22 @@ def _drive(host):
             return True
 
         def more(self):
-            nonlocal running, asked
+            nonlocal running, struck, asked
             flush()
             asked += 1
             send(b"Q", b"%08x" % asked)
-            if not buffered:
-                host.wait()  # here an interrupt may strike
-            was, running = running, False
-            try:
-                while True:
+            was, kind = running, b""
+            while kind != b"A" or given != nonce or payload[:8] != b"%08x" % asked:
+                if not buffered:
+                    host.wait()  # here an interrupt may strike
+                running = False
+                try:
                     kind, given, payload = receive()
-                    if kind == b"A" and given == nonce and payload[:8] == b"%08x" % asked:
-                        break
-            finally:
-                running = was
+                finally:
+                    running = was
+                if struck:
+                    struck = False
+                    raise KeyboardInterrupt
             self.ended = len(payload) == 8
             self.line += payload[8:].decode("utf-8", "surrogateescape")
 
@@ -254,10 +273,14 @@ def _drive(host):
 
     def evaluate(source, partial):
         """Status, exception; None = unfinished."""
-        nonlocal running
+        nonlocal running, struck
         try:
             try:
+                struck = False
+                told = told_to_stop()
                 running = True
+                if told or struck:
+                    raise KeyboardInterrupt
                 parts = one_statement(source) if partial else whole(source)
                 if parts is None:
                     return None, None
@@ -282,7 +305,7 @@ def _drive(host):
         while True:
             kind, nonce, payload = receive()
             if kind == b"S":
-                send(b"H", b"1 ask python %d.%d.%d" % sys.version_info[:3])
+                send(b"H", b"1 ask int python %d.%d.%d" % sys.version_info[:3])
             if kind == b"E":
                 break
         value = None
@@ -303,8 +326,10 @@ def _drive(host):
         send(b"D", b"%d" % status)
 
     def interrupted(number, frame):
+        nonlocal struck
         if running:
             raise KeyboardInterrupt
+        struck = True
 
     signal.signal(signal.SIGINT, interrupted)
     main = type(sys)("__main__")

@@ -2,6 +2,7 @@
 #include "guest.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,17 @@ size_t guest_control_read(void *data, size_t cap)
 		n = read(CONTROL, data, cap);
 	while (n < 0 && errno == EINTR);
 	return n > 0 ? (size_t)n : 0;
+}
+
+bool guest_control_waiting(void)
+{
+	struct pollfd fd = { .fd = CONTROL, .events = POLLIN };
+	int n;
+
+	do /* an interrupt is told once */
+		n = poll(&fd, 1, 0);
+	while (n < 0 && errno == EINTR);
+	return n > 0;
 }
 
 void guest_control_write(const void *data, size_t len)

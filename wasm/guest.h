@@ -19,6 +19,8 @@ void guest_random(void *data, size_t len);
 bool guest_has_session(void);
 /* What has come on the control stream; 0 = the host has gone. */
 size_t guest_control_read(void *data, size_t cap);
+/* Is there something to be read? */
+bool guest_control_waiting(void);
 /* All of it; ends the guest if the host has gone. */
 void guest_control_write(const void *data, size_t len);
 /* Standard input is this file from now on; of /dev/null, which is not there: nothing. */

@@ -173,7 +173,8 @@ static const char *take_hello(driver_frame *f)
 	if (f->len < 2 || f->payload[0] != '1' || f->payload[1] != ' ')
 		return "a driver of another version";
 	f->features = (has_word(f->payload, "ask") ? DRIVER_CAN_ASK : 0) |
-		      (has_word(f->payload, "nul") ? DRIVER_CAN_NUL : 0);
+		      (has_word(f->payload, "nul") ? DRIVER_CAN_NUL : 0) |
+		      (has_word(f->payload, "int") ? DRIVER_CAN_INT : 0);
 	return NULL;
 }
 
@@ -275,6 +276,11 @@ static size_t head_text(const driver_reader *r, char kind, size_t len, char *out
 size_t driver_start_head(const driver_reader *r, char out[DRIVER_HEAD + DRIVER_CODE_HEAD + 1])
 {
 	return head_text(r, 'S', 0, out);
+}
+
+size_t driver_interrupt_head(const driver_reader *r, char out[DRIVER_HEAD + DRIVER_CODE_HEAD + 1])
+{
+	return head_text(r, 'I', 0, out);
 }
 
 size_t driver_code_head(const driver_reader *r, size_t code_len, size_t input_len,

@@ -26,7 +26,7 @@ enum {
 	DRIVER_CODE_MAX = 64 << 20
 };						 /* code and input together */
 enum { DRIVER_PARTIAL = 1, DRIVER_ASK = 2 };	 /* flags of an evaluation */
-enum { DRIVER_CAN_ASK = 1, DRIVER_CAN_NUL = 2 }; /* features of a hello */
+enum { DRIVER_CAN_ASK = 1, DRIVER_CAN_NUL = 2, DRIVER_CAN_INT = 4 }; /* features of a hello */
 
 /* What is expected now. */
 enum {
@@ -77,6 +77,8 @@ int driver_read(driver_reader *reader, const void *data, size_t len, size_t *use
 size_t driver_start_head(const driver_reader *reader, char out[DRIVER_HEAD + DRIVER_CODE_HEAD + 1]);
 size_t driver_code_head(const driver_reader *reader, size_t code_len, size_t input_len,
 			char out[DRIVER_HEAD + DRIVER_CODE_HEAD + 1]);
+size_t driver_interrupt_head(const driver_reader *reader,
+			     char out[DRIVER_HEAD + DRIVER_CODE_HEAD + 1]);
 size_t driver_answer_head(const driver_reader *reader, size_t len,
 			  char out[DRIVER_HEAD + DRIVER_CODE_HEAD + 1]);
 

@@ -274,7 +274,7 @@ static int check_spawn(const lp_spawn *s, size_t len, size_t fds, const char **w
 
 static int check_signal(const lp_signal *s, const char **why)
 {
-	if (s->signo < 1 || s->signo > 64 || s->whole_box > 1)
+	if (s->signo < 1 || s->signo > 64 || s->whole_box > 1 || s->reserved)
 		return refuse(why, "a signal's number is unknown");
 	if (!s->whole_box && !s->head.id)
 		return refuse(why, "a signal is for nobody");

@@ -72,7 +72,7 @@ typedef struct lh_spawn {
 } lh_spawn;
 /* Argument block over LP_MAX_ARGS: INVALID.  Does not wait. */
 int lh_spawn_send(lh_box *box, const lh_spawn *spawn, sb_error *err);
-int lh_signal(lh_box *box, uint32_t id, int signo, bool whole_box, sb_error *err);
+int lh_signal(lh_box *box, uint32_t id, int signo, bool whole_box, uint32_t answer, sb_error *err);
 int lh_resize(lh_box *box, uint32_t id, uint16_t rows, uint16_t cols, sb_error *err);
 /* `len` bytes (1..LP_MAX_RELAY), and `more` unless it is -1, into the SOCK_SEQPACKET `socket`, by pid 1,
  * once all files that were sent before are in place.  Borrows both.  Does not wait. */

@@ -94,9 +94,9 @@ int host_send_plan(lh_box *box, const lh_plan *plan, sb_error *err)
 	return send_record(box, iov, 3, plan->fds, plan->fd_count, "the plan", err);
 }
 
-int lh_signal(lh_box *box, uint32_t id, int signo, bool whole_box, sb_error *err)
+int lh_signal(lh_box *box, uint32_t id, int signo, bool whole_box, uint32_t answer, sb_error *err)
 {
-	lp_signal s = { .signo = signo, .whole_box = whole_box };
+	lp_signal s = { .signo = signo, .whole_box = whole_box, .answer = answer };
 
 	return send_fixed(box, &s, sizeof s, LP_SIGNAL, id, NULL, 0, "a signal", err);
 }

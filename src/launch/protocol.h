@@ -15,7 +15,8 @@
  *   host -> RELAY                              a record for a guest, behind the files sent before it
  *   host -> RENEW                              the budget of CPU time counts from here on; it does so by itself
  *                                              with a SPAWN while no other runs
- *   host -> OPEN REMOVE                        host <- PLACED | FAILED, by id, as for a PUT with one
+ *   host -> OPEN REMOVE                        host <- PLACED | FAILED, by id, as for a PUT with one;
+ *                                              and PLACED for a SIGNAL that asks
  *   host <- GONE                               of the supervisor: nothing is left; then end of file
  *
  * Both sides are the same build (build id in PLAN), so structures travel as they are.  Each message
@@ -187,8 +188,13 @@ typedef struct lp_spawn {
 	char cwd[4096 - 32];
 } lp_spawn;
 
-/* The system's number; whole_box 1 = everything inside. */
-typedef struct lp_signal { lp_head head; int32_t signo; uint32_t whole_box; } lp_signal;
+/* The system's number; whole_box 1 = everything inside.  `answer` not 0: PLACED of that id tells that the
+ * signal has been sent. */
+typedef struct lp_signal {
+	lp_head head;
+	int32_t signo;
+	uint32_t whole_box, answer, reserved;
+} lp_signal;
 typedef struct lp_resize { lp_head head; uint16_t rows, cols; uint32_t reserved; } lp_resize;
 typedef struct lp_stop { lp_head head; uint64_t grace_ms; } lp_stop; /* TERM all, KILL after it, end */
 typedef struct lp_dial { lp_head head; uint32_t port, family; } lp_dial;
@@ -241,7 +247,7 @@ typedef struct lp_exited {
 } lp_exited;
 typedef struct lp_limit { lp_head head; uint32_t limit, reserved; } lp_limit;
 typedef struct lp_dialed { lp_head head; int32_t os_errno; uint32_t reserved; } lp_dialed; /* one fd if 0 */
-typedef struct lp_placed { lp_head head; } lp_placed; /* that PUT, OPEN (one fd) or REMOVE is done */
+typedef struct lp_placed { lp_head head; } lp_placed; /* that PUT, OPEN (one fd), REMOVE or SIGNAL is done */
 typedef struct lp_gone { lp_head head; uint32_t leftovers, reserved; } lp_gone; /* cgroups not removed */
 
 /* ---- Decoding: 0, or -1 with *why a constant text.  Nothing is copied; `data` stays. -------- */

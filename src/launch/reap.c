@@ -216,11 +216,16 @@ static launch_command *find_command(launch_box *box, uint32_t id)
 static void order_signal(launch_box *box, const lp_signal *s)
 {
 	const launch_command *c = find_command(box, s->head.id);
+	lp_placed placed;
 
 	if (s->whole_box)
 		reap_kill_all(box, s->signo);
 	else if (c && !c->ended)
 		kill(-c->pid, s->signo);
+	if (!s->answer)
+		return;
+	wire_head(&placed.head, LP_PLACED, sizeof placed, s->answer);
+	wire_send(box->control, &placed, sizeof placed, NULL, 0);
 }
 
 static void order_resize(launch_box *box, const lp_resize *r)

@@ -8,6 +8,7 @@
 #include "repl.h"
 #include "live.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 enum { FINISH_MS = 10000, RESET_MS = 60000 };
@@ -195,8 +196,10 @@ static int eval_turn(sb_session *s, const sb_call *call, bool any, sb_error *err
 		if (code < 0)
 			break;
 	}
-	if (code >= 0)
+	if (code >= 0) {
 		r->evaluating = true;
+		r->interrupted = false;
+	}
 	pthread_mutex_unlock(&s->lock);
 	return code < 0 ? code : 0;
 }
@@ -439,12 +442,13 @@ static int exchange(evaluation *v, sb_error *err)
 		return error_set(err, SB_ERR_INTERNAL, "eval", "cannot get random bytes");
 	size_t input_len = c->input_kind == SB_INPUT_BYTES ? c->input_len : 0;
 
-	t->parts[0] = head;
-	t->lens[0] = driver_code_head(&r->reader, c->code_len, input_len, head);
-	t->parts[1] = c->code;
-	t->lens[1] = c->code_len;
-	t->parts[2] = c->input;
-	t->lens[2] = input_len;
+	t->evaluates = true;
+	t->parts[1] = head;
+	t->lens[1] = driver_code_head(&r->reader, c->code_len, input_len, head);
+	t->parts[2] = c->code;
+	t->lens[2] = c->code_len;
+	t->parts[3] = c->input;
+	t->lens[3] = input_len;
 	repl_renew(v->s);
 	repl_exchange(t);
 	t->pump.command = NULL;
@@ -646,26 +650,10 @@ int sb_session_answer(sb_session *s, const void *data, size_t len, const sb_wait
 	return code;
 }
 
-/* The lock is held. */
-static int interrupt(sb_session *s, const sb_call *call, sb_error *err)
-{
-	int code = turn_take(s, call, err);
-
-	if (code < 0)
-		return code;
-	sb_guest *guest =
-		s->repl->evaluating ? s->repl->guest : NULL; /* released under the turn only */
-
-	pthread_mutex_unlock(&s->lock);
-	if (guest)
-		code = session_table(s)->signal(guest, SB_SIGNAL_INTERRUPT, call, err);
-	pthread_mutex_lock(&s->lock);
-	turn_give(s);
-	return code;
-}
-
+/* Whoever evaluates passes it on; one that comes before the code has been sent is remembered till then. */
 int sb_session_interrupt(sb_session *s, const sb_wait *wait, sb_error *err)
 {
+	uint64_t one = 1;
 	sb_call call;
 	int code = check_session(s, err);
 
@@ -674,9 +662,11 @@ int sb_session_interrupt(sb_session *s, const sb_wait *wait, sb_error *err)
 	if (code < 0)
 		return code;
 	pthread_mutex_lock(&s->lock);
-	code = s->repl->evaluating ? interrupt(s, &call, err) : 0;
+	s->repl->interrupted = s->repl->evaluating;
+	if (s->repl->interrupted && write(s->repl->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN)
+		code = error_set(err, SB_ERR_IO, "interrupt", "cannot tell of the interrupt");
 	pthread_mutex_unlock(&s->lock);
-	return code;
+	return code < 0 ? code : 0;
 }
 
 int sb_session_reset(sb_session *s, const sb_wait *wait, sb_error *err)

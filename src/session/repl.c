@@ -220,12 +220,61 @@ static void answer(repl_talk *t, size_t len)
 {
 	repl *r = t->session->repl;
 
-	t->parts[0] = t->answer_head;
-	t->lens[0] = driver_answer_head(&r->reader, len, t->answer_head);
-	t->parts[1] = t->piece;
-	t->lens[1] = len;
-	t->lens[2] = 0;
+	t->parts[1] = t->answer_head;
+	t->lens[1] = driver_answer_head(&r->reader, len, t->answer_head);
+	t->parts[2] = t->piece;
+	t->lens[2] = len;
 	driver_answered(&r->reader);
+}
+
+/* ---- interrupts --------------------------------------------------------------------------------
+ *
+ * A signal is about whatever runs when it arrives, and code that has not begun cannot be struck.  So the
+ * first one of an evaluation is told in a frame as well, behind the code and before the signal: a driver
+ * that begins looks for it.  From then on signals alone do.  A signal has arrived before the next
+ * evaluation is sent (sb_backend.signal says when), so none is another's.
+ */
+
+static bool all_sent(const repl_talk *t)
+{
+	for (size_t i = 0; i < BASE_ARRAY_LEN(t->lens); i++)
+		if (t->lens[i])
+			return false;
+	return true;
+}
+
+/* An interrupt that was asked for, as far as it can be passed on now. */
+static void pass_interrupt(repl_talk *t)
+{
+	sb_session *s = t->session;
+	repl *r = s->repl;
+
+	if (!t->evaluates || t->strike || !all_sent(t))
+		return;
+	pthread_mutex_lock(&s->lock);
+	t->strike = r->interrupted;
+	r->interrupted = false;
+	pthread_mutex_unlock(&s->lock);
+	if (!t->strike || t->told || !(r->features & DRIVER_CAN_INT))
+		return;
+	t->told = true;
+	t->parts[0] = t->interrupt_head;
+	t->lens[0] = driver_interrupt_head(&r->reader, t->interrupt_head);
+}
+
+/* All that is to be told, as far as the driver takes it now.  False: it takes no more, ever. */
+static bool tell(repl_talk *t)
+{
+	if (!send_parts(t))
+		return false;
+	pass_interrupt(t);
+	if (!send_parts(t))
+		return false;
+	if (t->strike && all_sent(t)) {
+		t->strike = false;
+		send_signal(t->session, SB_SIGNAL_INTERRUPT);
+	}
+	return true;
 }
 
 /* ---- questions
@@ -391,8 +440,8 @@ static bool on_control(void *user)
 		return true;
 	if (fds[1].revents)
 		take_answer(t);
-	if (p->io.control >= 0 && !p->killed && !send_parts(t))
-		return false; /* it reads no more: what it still says, or its end, is told */
+	if (p->io.control >= 0 && !p->killed)
+		tell(t); /* if it reads no more, what it still says, or its end, is told */
 	return false;
 }
 
@@ -418,7 +467,7 @@ void repl_exchange(repl_talk *t)
 	if (!p->deadline_ns)
 		p->deadline_ns = clock_deadline_ns(t->start_ns, s->e.limits.wall_ms);
 	capture_init(&p->out, &s->e.limits);
-	send_parts(t);
+	tell(t);
 	pump_evaluate(p);
 	r->io = p->io;
 	p->io = no_io;
@@ -534,8 +583,8 @@ int repl_start(sb_session *s, const sb_call *call, sb_error *err)
 	t->session = s;
 	t->command = t->pump.command = &nothing;
 	t->call = call;
-	t->parts[0] = head;
-	t->lens[0] = driver_start_head(&r->reader, head);
+	t->parts[1] = head;
+	t->lens[1] = driver_start_head(&r->reader, head);
 	t->pump.deadline_ns = clock_deadline_ns(clock_now_ns(), START_MS);
 	repl_exchange(t);
 	if (t->pump.why != PUMP_DONE)

@@ -20,10 +20,11 @@ typedef struct repl {
 	uint64_t max_evals, evals;
 	int dead; /* 0, or what later calls get: SESSION_KILLED, SESSION_CLOSED */
 	bool evaluating;
+	bool interrupted; /* the evaluation shall be, and has not been told yet */
 	bool asking;  /* the code waits for an answer */
 	char *answer; /* NULL = none has come; with a NUL behind */
 	size_t answer_len;
-	int wake_fd; /* eventfd: an answer has come */
+	int wake_fd; /* eventfd: an answer or an interrupt has come */
 	int stop_fd; /* eventfd: the session is being closed */
 	bool lost;   /* since the last evaluation: everything is new */
 	/* of the one who evaluates */
@@ -38,8 +39,11 @@ typedef struct repl_talk {
 	sb_session *session;
 	const sb_command *command; /* on_output, read_input, input_kind */
 	const sb_call *call;
-	const void *parts[3]; /* to be sent, one behind the other */
-	size_t lens[3];
+	const void *parts[4]; /* to be sent, one behind the other; the first is an interrupt's frame */
+	size_t lens[4];
+	bool evaluates;	 /* it is no start */
+	bool told;	 /* the driver, of the first interrupt */
+	bool strike;	 /* a signal is due once all parts are sent */
 	pump pump;
 	uint64_t start_ns;
 	/* what came back */
@@ -49,6 +53,7 @@ typedef struct repl_talk {
 	const char *broken; /* why the protocol is broken, NULL = it is not */
 	bool no_memory;
 	char answer_head[DRIVER_HEAD + DRIVER_CODE_HEAD + 1];
+	char interrupt_head[DRIVER_HEAD + DRIVER_CODE_HEAD + 1];
 	char piece[DRIVER_ANSWER_MAX];
 } repl_talk;
 

@@ -52,7 +52,7 @@ typedef struct other {
 void start(other *o);
 void join(other *o);
 void await_state(int state);
-void interrupt_until_over(void);
+void interrupt_after(unsigned us);
 
 /* What takes another process, a thread or a signal of the code's own. */
 #define NEEDS_PROCESSES()                                                                          \

@@ -121,6 +121,51 @@ static void flood_of_frames(void **state)
 	assert_int_equal(a.out_len, 100000);
 }
 
+/* A driver that knows the frame gets one, behind the code and before the first signal, under the code's own
+ * nonce (which its answers have from then on); another gets signals alone. */
+static void interrupts_are_told(void **state)
+{
+	static const fake_step told[] = {
+		{ FAKE_HEAR, 0, NULL, 0 },
+		TELL("H @ 0000000d\n1 ask nul int"),
+		HEAR,
+		HEAR,
+		{ FAKE_INTERRUPT, 0, NULL, 0 },
+		TELL("X @ 00000004\nstop"),
+		TELL("D @ 00000001\n1"),
+		HEAR,
+		TELL("D @ 00000001\n0"),
+		WAIT,
+		{ FAKE_END, 0, NULL, 0 },
+	};
+	static const fake_step untold[] = {
+		HELLO,
+		HEAR,
+		{ FAKE_INTERRUPT, 0, NULL, 0 },
+		TELL("X @ 00000004\nstop"),
+		TELL("D @ 00000001\n1"),
+		HEAR,
+		TELL("D @ 00000001\n0"),
+		WAIT,
+		{ FAKE_END, 0, NULL, 0 },
+	};
+	static const fake_step *const all[] = { told, untold };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(all); i++) {
+		other o = { .code = "code" };
+
+		play(all[i]);
+		start(&o);
+		interrupt_after(0);
+		join(&o);
+		assert_string_equal(o.got.exception, "stop");
+		ok(eval("next"), "");
+		sb_session_free(session);
+		session = NULL;
+	}
+}
+
 static void hung_up(void **state)
 {
 	static const fake_step steps[] = {
@@ -206,5 +251,5 @@ static void bad_starts(void **state)
 	fake.fail_at = fake.fail_code = 0;
 }
 
-EVALS_MAIN(TEST(played_evaluations), TEST(broken_frames), TEST(flood_of_frames), TEST(hung_up),
+EVALS_MAIN(TEST(played_evaluations), TEST(broken_frames), TEST(flood_of_frames), TEST(hung_up), TEST(interrupts_are_told),
 	   TEST(played_endings), TEST(bad_starts));

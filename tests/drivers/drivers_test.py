@@ -9,12 +9,13 @@ import os
 import re
 import shutil
 import sys
+import threading
 import time
 import unittest
 
 ROOT, MODULE = sys.argv[1:3]
 sys.path.insert(0, os.path.join(ROOT, "tests", "drivers"))
-from harness import Broken, Driver  # noqa: E402
+from harness import Broken, Driver, Result  # noqa: E402
 
 HEX = open(MODULE, "rb").read().hex()
 ESCAPED = re.sub("..", r"\\x\g<0>", HEX)
@@ -47,24 +48,13 @@ class Common:
         self.assertEqual((result.status, result.out), (0, out), f"{code!r}: {result}")
         return result
 
-    def until_stopped(self, code, mark=b"go"):
-        """Interrupts until it ends: a signal that comes between two steps may be lost to a child."""
-        self.driver.nonce = "0" * 32
-        self.driver.send("E", b"00%08x" % len(code) + code.encode())
-        from harness import Result
-        result = Result()
-        self.driver.wait_for(result, mark)
-        for _ in range(40):
-            self.driver.interrupt()
-            try:
-                head = self.driver.frame(result, time.monotonic() + 0.5)
-            except TimeoutError:
-                continue
-            kind, payload = head
-            self.assertEqual(kind, "X", result)
-            result.exception = payload.decode()
-            return self.driver.finish(result, None)
-        self.fail(f"it does not stop: {result}")
+    def stopped(self, code, mark=b"go"):
+        """Interrupted once, when the mark has come."""
+        result = self.driver.eval(code, interrupt_after=mark)
+        self.assertNotEqual(result.status, 0, result)
+        self.assertIsNone(result.gone, result)
+        self.assertIn("nterrupt", result.exception, result)
+        return result
 
     @staticmethod
     def sockets(fds):
@@ -140,9 +130,34 @@ class Common:
 
     def test_interrupt_of_a_loop(self):
         for _ in range(3):
-            result = self.until_stopped(self.loop)
-            self.assertNotEqual(result.status, 0)
+            self.stopped(self.loop)
         self.ok(self.assign)
+
+    def test_interrupt_before_it_begins(self):
+        """Whatever the moment: with the code, in the middle of it, just before it runs."""
+        for i in range(30):
+            late = threading.Timer(i * 0.0001, self.driver.interrupt)
+            self.driver.nonce = "1" * 31 + "%x" % (i % 16)
+            code = self.loop.encode()
+            self.driver.send("E", b"00%08x" % len(code) + code)
+            if i % 3 == 0:
+                time.sleep(i * 0.0001)
+            self.driver.send("I", b"")
+            late.start()
+            result = self.driver.finish(Result(), None)
+            late.join()
+            self.assertNotEqual(result.status, 0, result)
+            self.assertIn("nterrupt", result.exception, result)
+        self.ok(self.assign)
+        self.ok(self.show_assigned, b"21\n")
+
+    def test_interrupt_of_another_evaluation(self):
+        """One that is over, or has never been: the next one knows nothing of it."""
+        self.ok(self.assign)
+        for _ in range(3):
+            self.driver.send("I", b"")
+            self.driver.interrupt()
+            self.ok(self.show_assigned, b"21\n")
 
     def test_interrupt_while_idle(self):
         self.ok(self.assign)
@@ -296,6 +311,18 @@ class Python(Common, unittest.TestCase):
         self.assertEqual(result.status, 0, result)
         self.assertIn(b"42", result.out)
 
+    def test_raises_of_anything(self):
+        for raised, said in (("BaseException", "BaseException"), ("GeneratorExit", "GeneratorExit"),
+                             ("KeyboardInterrupt", "KeyboardInterrupt"), ("type('E', (BaseException,), {})(1)", "E: 1"),
+                             ("type('F', (Exception,), {'__str__': 1})", "F: <exception str() failed>"),
+                             ("None", "TypeError: exceptions must derive from BaseException"),
+                             ("ExceptionGroup('g', [OSError(1)])", "ExceptionGroup: g (1 sub-exception)")):
+            if "Group" in raised and sys.version_info < (3, 11):
+                continue
+            result = self.driver.eval(f"raise {raised}")
+            self.assertEqual((result.status, result.exception), (1, said), result)
+        self.ok("x = 21")
+
     def test_main_is_clean(self):
         names = self.driver.eval("sorted(globals())").value
         self.assertEqual(eval(names), ["__builtins__", "__doc__", "__loader__", "__name__",
@@ -340,12 +367,12 @@ class Js(Common, unittest.TestCase):
         self.assertIsNone(self.ok("undefined").value)
 
     def test_throws_of_anything(self):
-        for thrown in ("undefined", "0", "''", "false"):
+        for thrown in ("undefined", "null", "0", "''", "false"):
             result = self.driver.eval(f"throw {thrown}")
             self.assertEqual((result.status, result.exception), (1, thrown), result)
             self.assertIn(b"Uncaught", result.err)
-        result = self.driver.eval("await Promise.reject()")
-        self.assertEqual((result.status, result.exception), (1, "undefined"), result)
+            result = self.driver.eval(f"await Promise.reject({thrown})")
+            self.assertEqual((result.status, result.exception), (1, thrown), result)
         self.ok("undefined")
 
     def test_await(self):
@@ -354,7 +381,7 @@ class Js(Common, unittest.TestCase):
 
     def test_interrupt_of_what_is_awaited(self):
         for _ in range(3):
-            self.until_stopped("console.log('go'); await new Promise(() => setTimeout(() => {}, 1e6))")
+            self.stopped("console.log('go'); await new Promise(() => setTimeout(() => {}, 1e6))")
         self.ok("5", b"5\n")
 
     def test_error_has_message_and_stack(self):
@@ -400,7 +427,12 @@ class Lua(Common, unittest.TestCase):
                          "\tstdin:1: in function 'f'\n\tstdin:2: in main chunk\n")
 
     def test_error_objects(self):
-        self.assertEqual(self.driver.eval("error()").status, 1)
+        for thrown, said in (("nil", "nil"), ("{}", "table"), ("true", "boolean"), ("print", "function")):
+            result = self.driver.eval(f"error({thrown})")
+            self.assertEqual((result.status, result.exception), (1, f"(error object is a {said} value)"))
+        self.assertEqual(self.driver.eval("error(7)").exception, "7")
+        self.assertEqual(self.driver.eval("error(setmetatable({}, {__tostring = function() return 'own' end}))").exception,
+                         "own")
         self.assertEqual(self.driver.eval("error(setmetatable({}, { __tostring = error }))").status, 1)
         self.ok("1", b"1\n")
 
@@ -449,9 +481,28 @@ class Bash(Common, unittest.TestCase):
 
     def test_interrupt_of_a_child(self):
         for _ in range(2):
-            result = self.until_stopped("f() { echo go; sleep 100; echo never; }; f; echo never")
+            result = self.stopped("f() { echo go; sleep 100; echo never; }; f; echo never")
             self.assertEqual((result.status, result.out), (130, b"go\n"))
         self.ok("echo alive", b"alive\n")
+
+    def test_interrupt_at_any_moment(self):
+        """In the middle of a fork, say: the child must not outlive it."""
+        for i in range(60):
+            result = self.driver.eval("f() { echo go; sleep 100; echo never; }; f; echo never",
+                                      interrupt_after=b"") if i % 2 else self.pressed_later(i)
+            self.assertEqual(result.status, 130, result)
+            self.assertNotIn(b"never", result.out)
+        self.ok("echo alive", b"alive\n")
+
+    def pressed_later(self, i):
+        press = threading.Timer(i * 0.00005, self.driver.stop)
+        code = b"echo go; sleep 100; echo never"
+        self.driver.nonce = "2" * 30 + "%02x" % i
+        self.driver.send("E", b"00%08x" % len(code) + code)
+        press.start()
+        result = self.driver.finish(Result(), None)
+        press.join()
+        return result
 
     def test_goes_on_after_a_backslash_and_in_a_document(self):
         for code in ("echo a \\", "cat <<E\na", "echo 'a"):

@@ -119,9 +119,9 @@ class Driver:
         flags = (1 if partial else 0) | (2 if ask else 0)
         result = Result()
         self.send("E", b"%02x%08x" % (flags, len(code)) + code + data)
-        if interrupt_after:
+        if interrupt_after is not None:
             self.wait_for(result, interrupt_after)
-            self.interrupt()
+            self.stop()
         return self.finish(result, ask)
 
     def wait_for(self, result, text):
@@ -154,6 +154,11 @@ class Driver:
                 return result
             else:
                 raise Broken(kind)
+
+    def stop(self):
+        """As the host does it: told in a frame first, then by the signal."""
+        self.send("I", b"")
+        self.interrupt()
 
     def interrupt(self):
         """As a terminal does it: all of the session's processes."""

@@ -178,11 +178,11 @@ static void signals_by_id(void **state)
 	second = fix_spawn(&f, quiet, "/", 0, &other, NULL);
 	id = fix_spawn(&f, traps, "/", 0, &out, NULL);
 	assert_int_equal(read(out, text, sizeof text), 3);
-	assert_int_equal(lh_signal(f.box, id, SIGUSR1, false, &err), 0);
+	assert_int_equal(lh_signal(f.box, id, SIGUSR1, false, 0, &err), 0);
 	fix_await(&f, LP_EXITED, id, &answer);
 	assert_int_equal(answer.exited.code, 3);
 	assert_false(answer.exited.empty); /* the other one goes on */
-	assert_int_equal(lh_signal(f.box, second, SIGTERM, false, &err), 0);
+	assert_int_equal(lh_signal(f.box, second, SIGTERM, false, 0, &err), 0);
 	fix_await(&f, LP_EXITED, second, &answer);
 	assert_int_equal(answer.exited.signo, SIGTERM);
 	assert_true(answer.exited.empty);
@@ -205,7 +205,7 @@ static void whole_box(void **state)
 	up(&f);
 	id = fix_spawn(&f, argv, "/", 0, &out, NULL);
 	assert_int_equal(read(out, &byte, 1), 1);
-	assert_int_equal(lh_signal(f.box, 0, SIGKILL, true, &err), 0);
+	assert_int_equal(lh_signal(f.box, 0, SIGKILL, true, 0, &err), 0);
 	fix_await(&f, LP_EXITED, id, &answer);
 	assert_int_equal(answer.exited.signo, SIGKILL);
 	assert_true(answer.exited.empty);

@@ -58,7 +58,10 @@ static void test_hello_names_features(void **state)
 	hello();
 	assert_int_equal(got.features, DRIVER_CAN_ASK | DRIVER_CAN_NUL);
 	driver_expect_hello(&reader);
-	assert_int_equal(say('H', "1 task nulls lua 5.4"), 1);
+	assert_int_equal(say('H', "1 nul int lua 5.4"), 1);
+	assert_int_equal(got.features, DRIVER_CAN_NUL | DRIVER_CAN_INT);
+	driver_expect_hello(&reader);
+	assert_int_equal(say('H', "1 task nulls into lua 5.4"), 1);
 	assert_int_equal(got.features, 0);
 	driver_expect_hello(&reader);
 	assert_int_equal(say('H', "2 lua 5.4"), -1);
@@ -221,6 +224,10 @@ static void test_heads(void **state)
 	say('Q', "0000002a");
 	assert_int_equal(driver_answer_head(&reader, 4, text), DRIVER_HEAD + DRIVER_ANSWER_HEAD);
 	assert_string_equal(text + 35, "0000000c\n0000002a");
+	assert_int_equal(driver_interrupt_head(&reader, text), DRIVER_HEAD);
+	assert_int_equal(text[0], 'I');
+	assert_memory_equal(text + 2, reader.nonce, DRIVER_NONCE);
+	assert_string_equal(text + 34, " 00000000\n");
 	assert_int_equal(driver_start_head(&reader, text), DRIVER_HEAD);
 }
 

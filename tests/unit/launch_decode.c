@@ -365,6 +365,11 @@ static void other_requests(void **state)
 	assert_false(request(0));
 	m.signal.signo = 64;
 	assert_true(request(0));
+	m.signal.answer = UINT32_MAX;
+	assert_true(request(0));
+	m.signal.reserved = 1;
+	assert_false(request(0));
+	m.signal.reserved = 0;
 	assert_false(request(1));
 	m.head.id = 0;
 	assert_false(request(0));

@@ -420,7 +420,7 @@ static void peer_that_fails(void **state)
 	assert_int_equal(lh_resize(box, 1, 2, 3, &err), 0);
 	assert_int_equal(box_next(box, &a, &err), SB_ERR_CONNECTION_LOST);
 	assert_non_null(strstr(err.message, "shorter than its head"));
-	assert_int_equal(lh_signal(box, 1, SIGKILL, false, &err), 0);
+	assert_int_equal(lh_signal(box, 1, SIGKILL, false, 0, &err), 0);
 	assert_int_equal(box_next(box, &a, &err), SB_ERR_CONNECTION_LOST);
 	assert_int_equal(lh_stop(box, 0, &err), SB_ERR_CONNECTION_LOST); /* and no SIGPIPE */
 	lh_close(box);

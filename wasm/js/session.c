@@ -72,6 +72,17 @@ static char *receive(char *kind, size_t *len)
 	return payload;
 }
 
+/* Was the code interrupted before it began?  Once it has, the bell tells. */
+static bool told_to_stop(void)
+{
+	char head[HEAD];
+
+	if (!guest_control_waiting())
+		return false;
+	fill(head, HEAD); /* nothing else comes now, and it has no payload */
+	return head[0] == 'I' && memcmp(head + 2, nonce, NONCE) == 0;
+}
+
 /* ---- Endings ---------------------------------------------------------------------------------- */
 
 static int on_look(JSRuntime *rt, void *opaque)
@@ -333,7 +344,16 @@ static void evaluate(char *text, size_t len, bool partial)
 	free(text);
 	rung = 0;
 	running = true;
-	JSValue value = JS_IsException(code) ? JS_Throw(ctx, wrong) : run(code);
+	JSValue value = JS_EXCEPTION;
+	if (JS_IsException(code)) {
+		JS_Throw(ctx, wrong);
+	} else if (told_to_stop()) {
+		was_interrupted = true;
+		JS_FreeValue(ctx, code);
+		JS_Throw(ctx, JS_UNDEFINED);
+	} else {
+		value = run(code);
+	}
 	running = false;
 	if (JS_IsException(value))
 		wrong = JS_GetException(ctx);
@@ -366,7 +386,7 @@ static void step(void)
 
 	payload = receive(&kind, &len);
 	if (kind == 'S')
-		frame_text('H', "1 nul js quickjs-ng");
+		frame_text('H', "1 nul int js quickjs-ng");
 	if (kind != 'E' || len < CODE_HEAD) {
 		free(payload);
 		return;

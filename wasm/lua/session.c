@@ -47,6 +47,12 @@ static int read_some(lua_State *L)
 	return 1;
 }
 
+static int waiting(lua_State *L)
+{
+	lua_pushboolean(L, guest_control_waiting());
+	return 1;
+}
+
 static int write_all(lua_State *L)
 {
 	size_t len;
@@ -79,7 +85,7 @@ static int become_input(lua_State *L)
 
 static int functions(lua_State *L)
 {
-	static const lua_CFunction all[] = { read_some, write_all, listen, deaf, become_input };
+	static const lua_CFunction all[] = { read_some, write_all, listen, deaf, become_input, waiting };
 
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		lua_pushcfunction(L, all[i]);

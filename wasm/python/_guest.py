@@ -133,6 +133,10 @@ class _Host:
         import select
         select.select([4], [], [])
 
+    def waiting(self):
+        import select
+        return bool(select.select([4], [], [], 0)[0])
+
     def give_input(self, data):
         name = f"/tmp/.input-{time.monotonic_ns()}"
         with open(name, "wb") as file:

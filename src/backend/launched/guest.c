@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define STANDING_MS 50u /* for the walls to stand; longer is no harm */
+#define SIGNAL_MS 1000u /* for pid 1 to say that it has sent a signal */
 #define END_WAIT_MS 2000u /* for what sb-launch has to say once pid 1 is dead */
 
 /* ---- Descriptors --------------------------------------------------------------------------- */
@@ -381,6 +382,25 @@ int launched_signal_number(int signal)
 	return numbers[signal];
 }
 
+/* Pid 1 has sent it when this returns: what the host does next comes after it.  One that does not say so
+ * in time holds up nobody. */
+static int signal_and_wait(sb_guest *guest, int number, const sb_call *call, sb_error *err)
+{
+	sb_box *box = guest->box;
+	sb_guest here = { .box = box, .terminal = -1, .id = ++box->next_id };
+	sb_call own = *call;
+	uint64_t soon = clock_deadline_ns(clock_now_ns(), SIGNAL_MS);
+	int rc = lh_signal(box->launch, guest->id, number, false, here.id, err);
+
+	if (rc)
+		return rc;
+	if (soon < own.deadline_ns)
+		own.deadline_ns = soon;
+	wait_answer(&here, &own, "signal", NULL);
+	fd_close(&here.terminal);
+	return 0;
+}
+
 int launched_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err)
 {
 	sb_box *box = guest->box;
@@ -390,13 +410,15 @@ int launched_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *
 		     (number == SIGKILL || number == SIGTERM);
 	int rc;
 
-	(void)call;
 	if (number < 0)
 		return error_set(err, SB_ERR_INVALID, "signal", "%d is not one of SB_SIGNAL_*", signal);
 	launched_box_listen(box);
 	if (guest->ended || guest->refused || box->lost || box->gone || !box->launch)
 		return 0;
-	rc = lh_signal(box->launch, guest->id, number, alone, err);
+	if (number == SIGINT && guest->renewed && call)
+		rc = signal_and_wait(guest, number, call, err);
+	else
+		rc = lh_signal(box->launch, guest->id, number, alone, 0, err);
 	if (rc == SB_ERR_CONNECTION_LOST) {
 		launched_box_listen(box);
 		return 0; /* it ended meanwhile: reap() tells how */

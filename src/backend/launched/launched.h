@@ -23,7 +23,7 @@ struct sb_guest {
 	int64_t pid;                  /* in the host's namespace; 0 = not known */
 	lp_exited end;
 	lp_usage before;              /* of the box when it started: what others met is not its own */
-	bool renewed;                 /* its budget of CPU time is, again and again */
+	bool renewed;                 /* it evaluates code after code, its budget of CPU time is for each */
 	int terminal;                 /* the master, for its size; -1 = none */
 	sb_error failure;             /* of its start */
 	char program[64];             /* for messages */
