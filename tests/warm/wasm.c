@@ -3,7 +3,7 @@
  * wasm.c - runs on the backend wasm that take waiting workers over: two tenants by turns, each of which
  * leaves itself wherever it can, and looks for the other.
  *
- * usage: wasm root|user DIRECTORY-OF-SB-LAUNCH.  $LONG: a thousand runs of each language.
+ * usage: wasm root|user DIRECTORY-OF-SB-LAUNCH.  $LONG: a thousand runs of each language, and ten thousand to look for leaks.
  */
 #include "world.h"
 
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static sb_sandbox *hot;
-static size_t runs = 40;
+static size_t runs = 100, many = 1000; /* a tenth of those of $LONG */
 
 static int begin(void **state)
 {
@@ -32,7 +32,21 @@ static int end(void **state)
 	return world_children("sb-launch", NULL, 0) != 0 || world_children("sb-wasm", NULL, 0) != 0;
 }
 
-/* Each prints what it found of another run, a random number, and the seconds since its own start. */
+/* Each prints what it found of another run, a random number, the seconds since its own start, and what must be the
+ * same in every run: the next descriptor. */
+#define JS_SPY \
+	"const bad = [], me = process.argv[2], see = (what, found) => { if (found) bad.push(what) };\n" \
+	"see('global', globalThis.leak); globalThis.leak = me;\n" \
+	"see('prototype', Object.prototype.leak); Object.defineProperty(Object.prototype, 'leak', { value: me });\n" \
+	"for (const p of ['/work/x', '/tmp/x', '/home/sandbox/x', '/out/x', '/in/x', '/run/code/x']) {\n" \
+	"  see(p, std.open(p, 'r')); const f = std.open(p, 'w'); if (f) { f.puts(me); f.close() } }\n" \
+	"see('environment', std.getenv('TENANT') !== me || std.getenv('OF_' + (me === 'A' ? 'B' : 'A')));\n" \
+	"see('arguments', process.argv.length !== 3); see('folder', process.cwd() !== '/work');\n" \
+	"see('input', std.in.readAsString() !== 'in ' + me);\n" \
+	"const made = std.open('/work/m.mjs', 'w'); made.puts(`export default '${me}'`); made.close();\n" \
+	"see('code', (await import('/work/m.mjs')).default !== me);\n" \
+	"const fd = os.open('/work/d', os.O_RDWR | os.O_CREAT);\n" \
+	"console.log(bad.join() + '|' + Math.random() + '|' + performance.now() / 1000 + '|' + fd);\n"
 static const struct { const char *language, *code; } spies[] = {
 	{ "lua",
 	  "local bad, me = {}, arg[1]\n"
@@ -45,17 +59,11 @@ static const struct { const char *language, *code; } spies[] = {
 	  "see('environment', os.getenv('TENANT') ~= me or os.getenv('OF_' .. (me == 'A' and 'B' or 'A')))\n"
 	  "see('arguments', #arg ~= 1) see('folder', os.getenv('PWD') ~= '/work')\n"
 	  "see('input', io.read('a') ~= 'in ' .. me)\n"
-	  "print(table.concat(bad, ',') .. '|' .. math.random(0) .. '|' .. os.clock())\n" },
-	{ "js",
-	  "const bad = [], me = process.argv[2], see = (what, found) => { if (found) bad.push(what) };\n"
-	  "see('global', globalThis.leak); globalThis.leak = me;\n"
-	  "see('prototype', Object.prototype.leak); Object.defineProperty(Object.prototype, 'leak', { value: me });\n"
-	  "for (const p of ['/work/x', '/tmp/x', '/home/sandbox/x', '/out/x', '/in/x', '/run/code/x']) {\n"
-	  "  see(p, std.open(p, 'r')); const f = std.open(p, 'w'); if (f) { f.puts(me); f.close() } }\n"
-	  "see('environment', std.getenv('TENANT') !== me || std.getenv('OF_' + (me === 'A' ? 'B' : 'A')));\n"
-	  "see('arguments', process.argv.length !== 3); see('folder', process.cwd() !== '/work');\n"
-	  "see('input', std.in.readAsString() !== 'in ' + me);\n"
-	  "console.log(bad.join() + '|' + Math.random() + '|' + performance.now() / 1000);\n" },
+	  "local f = io.open('/work/m.lua', 'w') f:write('return ...' .. ', \"' .. me .. '\"') f:close()\n"
+	  "package.path = '/work/?.lua' local name = require 'm' see('code', select(2, dofile('/work/m.lua')) ~= me or name ~= 'm')\n"
+	  "print(table.concat(bad, ',') .. '|' .. math.random(0) .. '|' .. os.clock() .. '|-')\n" },
+	{ "js", JS_SPY },
+	{ "ts", "enum Tenant { A, B }\ntype Text = string;\n" JS_SPY },
 	{ "python",
 	  "import sys, os, builtins, random, time\n"
 	  "bad, me = [], sys.argv[1]\n"
@@ -69,7 +77,8 @@ static const struct { const char *language, *code; } spies[] = {
 	  "see('environment', os.environ.get('TENANT') != me or 'OF_' + ('B' if me == 'A' else 'A') in os.environ)\n"
 	  "see('arguments', len(sys.argv) != 2); see('folder', os.getcwd() != '/work')\n"
 	  "see('input', sys.stdin.read() != 'in ' + me); os.chdir('/tmp')\n"
-	  "print(','.join(bad), random.random(), time.monotonic(), sep='|')\n" },
+	  "open('/work/m.py', 'w').write('who = ' + repr(me)); sys.path.insert(0, '/work'); import m; see('code', m.who != me)\n"
+	  "print(','.join(bad), random.random(), time.monotonic(), os.open('/work/d', os.O_RDWR | os.O_CREAT), sep='|')\n" },
 };
 
 static double now(void)
@@ -120,17 +129,20 @@ static bool warm(const char *language, const char *code, size_t len)
 	return true;
 }
 
-static void look(const char *language, const char *code, bool other, double *number)
+static void look(const char *language, const char *code, bool other, double *number, char same[40])
 {
 	double began, seconds = 0;
+	char seen[40] = "";
 	sb_result *r;
 
 	await_worker();
 	began = now();
 	if (run(language, code, strlen(code), other, &r) < 0)
 		fail_msg("%s: %s", language, world_error.message);
-	if (sscanf(world_out(r), "|%lf|%lf", number, &seconds) != 2 || seconds > now() - began)
-		fail_msg("%s: found \"%s\" %s", language, world_out(r), world_err(r));
+	if (sscanf(world_out(r), "|%lf|%lf|%39[^\n]", number, &seconds, seen) != 3 || seconds > now() - began ||
+	    (same[0] && strcmp(same, seen)))
+		fail_msg("%s: found \"%s\" %s, not %s", language, world_out(r), world_err(r), same);
+	memcpy(same, seen, sizeof seen);
 	sb_result_free(r);
 }
 
@@ -140,12 +152,14 @@ static void no_channel(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < UNIT_LEN(spies); i++) {
+		char same[40] = "";
+
 		end(NULL);
 		assert_int_equal(begin(NULL), 0);
 		if (!warm(spies[i].language, spies[i].code, strlen(spies[i].code)))
 			continue;
 		for (size_t n = 0; n < runs; n++) {
-			look(spies[i].language, spies[i].code, n & 1, &numbers[n]);
+			look(spies[i].language, spies[i].code, n & 1, &numbers[n], same);
 			for (size_t before = 0; before < n; before++)
 				if (numbers[before] == numbers[n])
 					fail_msg("%s: runs %zu and %zu draw the same number", spies[i].language, before, n);
@@ -252,6 +266,78 @@ static void descriptors(void **state)
 	assert_int_equal(world_descriptors(), before);
 }
 
+/* ---- What is left of many runs ------------------------------------------------------------------- */
+
+typedef struct held { size_t descriptors, mounts, bytes; } held;
+
+static size_t resident(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%*u %lu", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t mounts(void)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	size_t n = 0;
+
+	for (int c; f && (c = fgetc(f)) != EOF;)
+		n += c == '\n';
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void run_many(size_t count)
+{
+	static const char code[] = "print(1)";
+	sb_result *r;
+
+	for (size_t n = 0; n < count; n++) {
+		if (run("lua", code, sizeof code - 1, n & 1, &r) < 0)
+			fail_msg("%s", world_error.message);
+		assert_string_equal(world_out(r), "1\n");
+		sb_result_free(r);
+	}
+}
+
+/* Counted while the object's workers are gone, of which there are sometimes more and sometimes fewer. */
+static held look_at_rest(void)
+{
+	sb_sandbox_free(hot);
+	hot = NULL;
+	world_await("sb-launch", 0);
+	return (held){ .descriptors = world_descriptors(), .mounts = mounts(), .bytes = resident() };
+}
+
+static void no_leak(void **state)
+{
+	static const char code[] = "print(1)";
+	held before, after;
+
+	(void)state;
+	if (!warm("lua", code, sizeof code - 1))
+		return;
+	run_many(many / 20);
+	before = look_at_rest();
+	assert_int_equal(begin(NULL), 0);
+	run_many(many);
+	after = look_at_rest();
+	assert_int_equal(after.descriptors, before.descriptors);
+	assert_int_equal(after.mounts, before.mounts);
+	assert_int_equal(world_children("sb-wasm", NULL, 0), 0);
+	print_message("memory: %zu, then %zu KiB\n", before.bytes / 1024, after.bytes / 1024);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	assert_true(after.bytes < before.bytes + before.bytes / 100 + 256 * 1024 * (many < 10000));
+#endif
+}
+
 #define ALONE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(int argc, char **argv)
@@ -259,11 +345,13 @@ int main(int argc, char **argv)
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
 		ALONE(no_channel), ALONE(raw_modules), ALONE(killed),
-		ALONE(limits), ALONE(descriptors),
+		ALONE(limits), ALONE(descriptors), ALONE(no_leak),
 	};
 	int rc = world_begin(argc, argv);
 
-	if (getenv("LONG"))
-		runs = 1000;
+	if (getenv("LONG")) {
+		runs *= 10;
+		many *= 10;
+	}
 	return rc ? rc : cmocka_run_group_tests(tests, NULL, NULL);
 }
