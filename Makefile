@@ -14,6 +14,7 @@ all: programs lib
 
 $(BUILD)/build.ninja:
 	$(Q)tools/need build
+	$(Q)echo "building in $(BUILD), a minute or two; V=1 shows each step" >&2
 	$(Q)meson setup $(BUILD) --prefix $(PREFIX) $(SETUP) >$(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }
 	$(Q)rm -f $(BUILD).setup.log
 
