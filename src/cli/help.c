@@ -105,7 +105,7 @@ static void help_repl(cli_text *text)
 		       "next one has; Ctrl-C stops what runs. --timeout and --output hold for each evaluation.\n"
 		       "At a terminal lines are edited and a killed session is replaced by a new one; from a\n"
 		       "pipe it ends there. Lines of its own: :help, :reset, :limits, :quit. Languages: python,\n"
-		       "js, lua, bash.\n"
+		       "js, ts, lua, bash.\n"
 		       "\n");
 	options_help(CLI_REPL, text);
 	text_add(text, sizes);

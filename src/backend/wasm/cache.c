@@ -177,3 +177,30 @@ void cache_store(const sb_state *state, const char *hash, const void *data, size
 	for (int i = 0; i < 8 && find_oldest(dir, oldest) > FILES_MOST; i++)
 		unlinkat(dir, oldest, 0);
 }
+
+/* ---- Telling ------------------------------------------------------------------------------------- */
+
+/* Makes nothing. */
+void cache_tell(char *out, size_t cap)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+	bool own = cache && cache[0] == '/';
+	char path[PATH_MAX];
+	const struct dirent *e;
+	size_t count = 0;
+	DIR *list;
+
+	if (!own && (!home || home[0] != '/')) {
+		snprintf(out, cap, "none are kept: HOME is not set");
+		return;
+	}
+	if (snprintf(path, sizeof path, "%s%s/sandbox/wasm", own ? cache : home, own ? "" : "/.cache") >=
+	    (int)sizeof path)
+		path[0] = '\0';
+	list = opendir(path);
+	while (list && (e = readdir(list)))
+		count += e->d_name[0] != '.';
+	if (list)
+		closedir(list);
+	snprintf(out, cap, "%zu in \"%.400s\"", count, path);
+}

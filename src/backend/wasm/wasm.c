@@ -68,6 +68,22 @@ static int tell(sb_report *report, const char *what, bool ok, const char *found,
 	return sb_report_add(report, &check, err);
 }
 
+/* What runs there, and what of the language does not; docs/wasm.md says it at length. */
+static const char *abilities(const char *name)
+{
+	static const struct { const char *name, *can; } all[] = {
+		{ "js", "runs and sessions; no modules of Node.js, no fetch, no workers" },
+		{ "lua", "runs and sessions; no programs, no native modules" },
+		{ "python", "runs and sessions; no threads, programs, sockets, ssl, native packages" },
+		{ "ts", "runs and sessions, translated without checking types; else as js" },
+	};
+
+	for (size_t i = 0; i < BASE_ARRAY_LEN(all); i++)
+		if (!strcmp(all[i].name, name))
+			return all[i].can;
+	return "runs";
+}
+
 static int tell_pack(sb_report *report, const sb_state *state, const sb_pack *pack, sb_error *err)
 {
 	const char *name = wasm_pack_name(pack_way(pack, "wasm"));
@@ -86,8 +102,9 @@ static int tell_pack(sb_report *report, const sb_state *state, const sb_pack *pa
 	snprintf(what, sizeof what, "pack %s", name);
 	snprintf(remedy, sizeof remedy, "`sandbox packs build %s`", name);
 	if (ok)
-		snprintf(found, sizeof found, "%s, %llu KiB%s%s", dir.of.version,
-			 (unsigned long long)(packdir_bytes(&dir) / 1024), dir.of.note[0] ? "; " : "", dir.of.note);
+		snprintf(found, sizeof found, "%s, %llu KiB: %s%s%s", dir.of.version,
+			 (unsigned long long)(packdir_bytes(&dir) / 1024), abilities(name), dir.of.note[0] ? "; " : "",
+			 dir.of.note);
 	else
 		snprintf(found, sizeof found, "%s", why.code == SB_ERR_NOT_FOUND ? "not built here" : why.message);
 	packdir_close(&dir);
@@ -98,7 +115,7 @@ static int tell_pack(sb_report *report, const sb_state *state, const sb_pack *pa
 static int report_all(sb_state *state, sb_report *report, sb_error *err)
 {
 	const sb_pack *const *packs = sb_packs_builtin();
-	char found[300];
+	char found[600];
 	int rc;
 
 	if (!state->key[0])
@@ -107,6 +124,9 @@ static int report_all(sb_state *state, sb_report *report, sb_error *err)
 		 state->shared_library ? "its ready-made library (the worker holds a compiler)" :
 					 "built from its crate, no compiler in the worker");
 	rc = tell(report, "engine", true, found, "", err);
+	cache_tell(found, sizeof found);
+	if (!rc)
+		rc = tell(report, "modules of yours, compiled", true, found, "", err);
 	for (; !rc && *packs; packs++)
 		rc = tell_pack(report, state, *packs, err);
 	return rc;

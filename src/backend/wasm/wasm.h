@@ -116,6 +116,9 @@ int mend_pack(sb_state *state, const packdir *dir, const sb_call *call, sb_error
 bool cache_load(const sb_state *state, const char *hash, void **data, size_t *len);
 void cache_store(const sb_state *state, const char *hash, const void *data, size_t len);
 
+/* Where they are kept and how many there are, for the doctor. */
+void cache_tell(char *out, size_t cap);
+
 /* ---- look.c ------------------------------------------------------------------------------------- */
 /* Nothing in this code of that pack's language is known to need more than there is here. */
 bool look_suits(const char *pack, const void *code, size_t len);
