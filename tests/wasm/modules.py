@@ -23,14 +23,14 @@ def section(number, body):
     return bytes([number]) + leb(len(body)) + body
 
 
-def module(code, imports=(), memory=b"\x00\x01", start=b"_start", data=b"", locals_=b"\x00"):
+def module(code, imports=(), memory=b"\x00\x01", start=b"_start", data=b"", locals_=b"\x00", tables=()):
     """One function of no type; `imports`: (module, name, number of i32 arguments), each returning one."""
     types = [b"\x60\x00\x00"] + [b"\x60" + vec([b"\x7f"] * n) + b"\x01\x7f" for _, _, n in imports]
     body = locals_ + code + b"\x0b"
     exports = [text(b"memory") + b"\x02\x00"] + ([text(start) + b"\x00" + leb(len(imports))] if start else [])
     return (b"\0asm\1\0\0\0" + section(1, vec(types)) +
             section(2, vec([text(m) + text(n) + b"\x00" + leb(i + 1) for i, (m, n, _) in enumerate(imports)])) +
-            section(3, vec([b"\x00"])) + section(5, vec([memory])) + section(7, vec(exports)) +
+            section(3, vec([b"\x00"])) + (section(4, vec(list(tables))) if tables else b"") + section(5, vec([memory])) + section(7, vec(exports)) +
             section(10, vec([text(body)])) + section(11, vec([data] if data else [])))
 
 
@@ -53,6 +53,10 @@ MODULES = {
     "no_start": module(b"", start=None),
     "huge": module(b"", memory=b"\x00" + leb(60000)),
     "data_outside": module(b"", data=b"\x00\x41\xff\xff\xff\x07\x0b" + text(b"x")),
+    "huge_table": module(b"", tables=[b"\x70\x00" + leb(9_000_000)]),
+    "many_tables": module(b"", tables=[b"\x70\x00" + leb(1_000_000)] * 64),
+    # a table grown until that is refused, then a trap
+    "greedy_table": module(b"\x03\x40\xd0\x70\x41" + b"\x80\x80\x04" + b"\xfc\x0f\x00\x41\x7f\x47\x0d\x00\x0b\x00", tables=[b"\x70\x00\x01"]),
     "memory64": module(b"", memory=b"\x04\x01"),
     "shared": module(b"", memory=b"\x03\x01\x02"),
     "empty": b"",
