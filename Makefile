@@ -136,6 +136,7 @@ bench: all
 long: all
 	$(Q)tests/wasm/suites -v --long
 	$(Q)LONG=1 meson test -C $(BUILD) --suite conformance --no-rebuild --timeout-multiplier 10
+	$(Q)for who in root user; do LONG=1 $(BUILD)/tests/warm/warm $$who $(CURDIR)/$(BUILD) || [ $$? = 77 ] || exit 1; done
 	$(Q)LONG=1 $(BUILD)/tests/warm/warm-wasm here $(CURDIR)/$(BUILD)
 	$(Q)tests/torture/leftovers -v --seed random --runs 5000
 	$(Q)tests/torture/killed -v --seed random --count 3000

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sessions.c - what open sessions cost, as ratios of one interleaved run: replay of an output log
- * against memcpy, the echo of a terminal against a bare one, the memory of idle sessions.
+ * against memcpy, the echo of a terminal against a bare one, an evaluation against the interpreter's own
+ * part of it, the memory of idle sessions.
  *
  * usage: bench-sessions DIRECTORY-OF-SB-LAUNCH [SESSIONS]
  */
@@ -194,6 +195,99 @@ static void echo(void)
 	sb_session_free(session);
 }
 
+/* ---- evaluations ------------------------------------------------------------------------------- */
+
+#define CONSOLE                                                                                    \
+	"import sys\n"                                                                             \
+	"for line in sys.stdin:\n"                                                                 \
+	"    exec(compile(line, '<stdin>', 'single'))\n"                                           \
+	"    sys.stdout.flush()\n"
+
+/* The interpreter's own part: the same line, over bare pipes. */
+static pid_t console(int *to, int *from)
+{
+	int in[2], out[2];
+
+	if (pipe(in) < 0 || pipe(out) < 0)
+		exit(2);
+	pid_t child = fork();
+
+	if (child == 0) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		close(in[1]);
+		execlp("python3", "python3", "-E", "-c", CONSOLE, (char *)NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	*to = in[1];
+	*from = out[0];
+	return child;
+}
+
+static double bare_evaluation(int to, int from)
+{
+	char text[2] = "";
+	double start = now();
+
+	if (write(to, "1+1\n", 4) != 4)
+		exit(2);
+	while (text[0] != '\n' && text[1] != '\n')
+		if (read(from, text, sizeof text) <= 0)
+			exit(2);
+	return now() - start;
+}
+
+static double our_evaluation(sb_session *session)
+{
+	const sb_command command = { .size = sizeof command, .code = "1+1", .code_len = 3 };
+	sb_result *result = NULL;
+	double start = now();
+
+	must(sb_session_eval(session, &command, NULL, &result, &err));
+	double took = now() - start;
+	size_t len;
+	const char *out = sb_result_output(result, SB_STDOUT, &len);
+
+	if (len != 2 || memcmp(out, "2\n", 2) != 0)
+		exit(2);
+	sb_result_free(result);
+	return took;
+}
+
+static void evaluation(void)
+{
+	static double ours[ECHOES], bare[ECHOES];
+	const sb_session_options how = { .size = sizeof how, .language = "python" };
+	const sb_spec spec = { .size = sizeof spec, .workspace_mode = SB_WORKSPACE_NONE };
+	sb_session *session = NULL;
+	int to, from;
+
+	if (sb_session_open(sandbox, &spec, &how, NULL, &session, &err) < 0) {
+		printf("| one evaluation of `1+1` | not measured: %s | |\n", err.message);
+		return;
+	}
+	pid_t child = console(&to, &from);
+
+	for (int i = 0; i < WARM + ECHOES; i++) {
+		double a = our_evaluation(session), b = bare_evaluation(to, from);
+
+		if (i >= WARM) {
+			ours[i - WARM] = a;
+			bare[i - WARM] = b;
+		}
+	}
+	double mine = median(ours, ECHOES), theirs = median(bare, ECHOES);
+
+	printf("| one evaluation of `1+1` | %.0f us of ours beyond the interpreter's %.0f | at most 200 |\n",
+	       (mine - theirs) * 1e6, theirs * 1e6);
+	close(to);
+	close(from);
+	waitpid(child, NULL, 0);
+	sb_session_free(session);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 static long pss_of(const char *pid)
@@ -284,6 +378,7 @@ int main(int argc, char **argv)
 	printf("\nopen sessions\n\n| what | measured | wanted |\n|---|---|---|\n");
 	replay();
 	echo();
+	evaluation();
 	idle(count);
 	sb_sandbox_free(sandbox);
 	return 0;

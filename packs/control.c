@@ -119,6 +119,7 @@ typedef void (*fork_fn)(void);
 WEAK int __register_atfork(fork_fn prepare, fork_fn parent, fork_fn child, void *dso);
 WEAK int pthread_atfork(fork_fn prepare, fork_fn parent, fork_fn child);
 WEAK int signal_is_trapped(int number);
+WEAK int signal_is_pending(int number);
 WEAK volatile int interrupt_state;
 
 /* Is there something to be read? */
@@ -161,7 +162,8 @@ static void in_child(void)
 	if ((unsigned long)action.handler <= 1) /* default, or ignored: as it was */
 		return;
 	call(SYS_SIGACTION, SIGINT_NUMBER, (long)&none, 0, sizeof none.mask);
-	if (interrupt_state) /* the shell was struck, and has not got to it */
+	/* the shell was struck, and has not got to it, or to its trap */
+	if (interrupt_state || (signal_is_pending && signal_is_pending(SIGINT_NUMBER)))
 		interrupt(call(SYS_GETPID, 0, 0, 0, 0));
 }
 

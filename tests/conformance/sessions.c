@@ -804,6 +804,36 @@ static void terminal_lines(void **state)
 	sb_process_free(p);
 }
 
+/* A program asks its terminal, and whoever shows it answers.  Who comes later gets the question as it was,
+ * told apart from what is asked now: it must not be answered again, and nobody else answers. */
+static void terminal_queries(void **state)
+{
+	static const char answer[] = "\033[1;2R";
+	sb_watch *late = NULL;
+	seen got = { 0 };
+
+	(void)state;
+	if (!has_terminals())
+		return;
+	sb_process *p = on_terminal("stty raw -echo; printf 'A\\033[6n'; head -c 6 | od -An -tx1 | tr -d ' \\n'; "
+				    "printf 'B\\033[6n'; head -c 6 | od -An -tx1 | tr -d ' \\n'; printf 'C'; stty -icanon min 0 "
+				    "time 3; head -c 1 | wc -c | tr -d '\\n'",
+				    0, 0);
+
+	await_text(p, "A\033[6n");
+	assert_int_equal(sb_process_write(p, answer, 6, NULL, NULL, &err), 0);
+	await_text(p, "1b5b313b3252B\033[6n");
+	assert_int_equal(sb_watch_new(sb_process_output(p), 0, 0, &late, &err), 0);
+	assert_int_equal(sb_process_write(p, answer, 6, NULL, NULL, &err), 0);
+	await_eof(p);
+	assert_int_equal(sb_process_close(p, NULL, &err), 0);
+	watch_all(late, &got);
+	assert_string_equal(got.text[SB_TTY], "A\033[6n1b5b313b3252B\033[6n1b5b313b3252C0");
+	assert_int_equal(got.replayed, 5 + 12 + 5);
+	sb_watch_free(late);
+	sb_process_free(p);
+}
+
 /* ---- the suite ------------------------------------------------------------------------------------------------------------ */
 
 /* The number is that of the process on this host: what runs there, and nobody else. */
@@ -851,7 +881,7 @@ int main(int argc, char **argv)
 		RUN_TEST(nobody_reads), RUN_TEST(held_up), RUN_TEST(its_life), RUN_TEST(sandbox_closes),
 		RUN_TEST(many), RUN_TEST(shared_walls), RUN_TEST(in_a_fork), RUN_TEST(host_killed),
 		RUN_TEST(terminal), RUN_TEST(terminal_sizes), RUN_TEST(terminal_ends),
-		RUN_TEST(terminal_interrupt), RUN_TEST(terminal_lines), RUN_TEST(pid_on_this_host),
+		RUN_TEST(terminal_interrupt), RUN_TEST(terminal_lines), RUN_TEST(terminal_queries), RUN_TEST(pid_on_this_host),
 	};
 
 	if (argc < 2) {

@@ -494,6 +494,12 @@ class Bash(Common, unittest.TestCase):
             self.assertNotIn(b"never", result.out)
         self.ok("echo alive", b"alive\n")
 
+    def test_trap_of_the_code(self):
+        """It runs once for each interrupt, and the code goes on; a later evaluation has none."""
+        result = self.driver.eval("trap 'echo got' INT; echo go; sleep 1; echo end; (:); /bin/true", interrupt_after=b"go\n")
+        self.assertEqual((result.status, result.out, result.exception), (0, b"go\ngot\nend\n", None), result)
+        self.stopped("echo go; sleep 30", mark=b"go\n")
+
     def pressed_later(self, i):
         press = threading.Timer(i * 0.00005, self.driver.stop)
         code = b"echo go; sleep 100; echo never"

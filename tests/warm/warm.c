@@ -543,7 +543,7 @@ static void one_tenant(sb_sandbox *sandbox, const char *name, drawn *out)
 
 static void two_tenants(void **state)
 {
-	size_t runs = getenv("LONG") ? 1000 : 40, same_address = 0;
+	size_t runs = getenv("LONG") ? 1000 : 60, same_address = 0;
 	drawn *all = calloc(2 * runs, sizeof *all);
 
 	(void)state;
