@@ -479,7 +479,8 @@ static int fake_signal(sb_guest *g, int signal, const sb_call *call, sb_error *e
 		fake_seen.killed++;
 		g->kill = 1;
 	} else if (signal == SB_SIGNAL_INTERRUPT) {
-		g->interrupted = 1;
+		g->interrupted = 1; /* looked at from time to time: it must not shorten what waits */
+		return 0;
 	} else if (signal == SB_SIGNAL_TERMINATE) {
 		fake_seen.terminated++;
 		g->term = 1;
