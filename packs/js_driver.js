@@ -265,7 +265,7 @@
 	let owed = false;
 	let late = false;
 	const forgetLate = () => {
-		for (let i = 0; late && i < 50 && !forget(); i++)
+		for (let i = 0; late && i < 1000 && !forget(); i++)
 			Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
 		late = false;
 		forget();
