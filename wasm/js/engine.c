@@ -3,12 +3,25 @@
 #include "quickjs.c"
 #include "js.h"
 
+/* performance.timeOrigin cannot be changed by a program; its place in the object can be, by us. */
+static void set_origin(JSContext *ctx, double ms)
+{
+	ctx->time_origin = ms;
+	JSAtom name = JS_NewAtom(ctx, "timeOrigin");
+	JSValue performance = JS_GetPropertyStr(ctx, ctx->global_obj, "performance");
+	JSProperty *origin;
+	if (JS_IsObject(performance) && find_own_property(&origin, JS_VALUE_GET_OBJ(performance), name) != NULL)
+		origin->u.value = js_float64(ms);
+	JS_FreeValue(ctx, performance);
+	JS_FreeAtom(ctx, name);
+}
+
 void engine_freeze(JSContext *ctx, bool tables)
 {
 	ctx->random_state = 1; /* nothing of the builder's clock stays in the snapshot */
 	if (!tables)
 		ctx->hash_seed = 1;
-	ctx->time_origin = 0;
+	set_origin(ctx, 0);
 }
 
 void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables)
@@ -16,12 +29,7 @@ void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables)
 	ctx->random_state = seeds[0] == 0 ? 1 : seeds[0];
 	if (!tables) /* maps that exist already were filled under the old one */
 		ctx->hash_seed = (uint32_t)seeds[1];
-	ctx->time_origin = js__now_ms();
-	JSValue performance = JS_GetPropertyStr(ctx, ctx->global_obj, "performance");
-	if (JS_IsObject(performance))
-		JS_DefinePropertyValueStr(ctx, performance, "timeOrigin", JS_NewFloat64(ctx, ctx->time_origin),
-					  JS_PROP_ENUMERABLE | JS_PROP_CONFIGURABLE);
-	JS_FreeValue(ctx, performance);
+	set_origin(ctx, js__now_ms());
 }
 
 char *engine_join(JSContext *ctx, const char *base, const char *name)

@@ -305,10 +305,22 @@ static void snapshot(void)
 	engine_freeze(ctx, false);
 }
 
+extern char __stack_low;
+
+/* What calls that are over left on the stack, times of the builder's among it, would make each snapshot another. */
+__attribute__((noinline)) static void clean_stack(void)
+{
+	volatile char here;
+
+	for (volatile char *at = &__stack_low; at < &here; at++)
+		*at = 0;
+}
+
 __attribute__((export_name("wizer.initialize"))) void guest_snapshot(void)
 {
 	__wasm_call_ctors();
 	snapshot();
+	clean_stack();
 }
 
 /* _start of the module with the snapshot in it: constructors have run already. */
