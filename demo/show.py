@@ -21,6 +21,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = "canary-" + secrets.token_hex(4)
+LINUX = ["--backend", "linux"]  # the walls that are shown; a script could as well run on wasm
 WIDTH = 110
 
 
@@ -186,7 +187,7 @@ class Demo:
         want = (self.outside("total", data) or "").strip()
         self.check("control", want, "east" in want)
         out = self.folder + "/report"
-        options = ["--file", f"sales.csv={data}", "--out", out]
+        options = [*LINUX, "--file", f"sales.csv={data}", "--out", out]
         words = [self.guest("total"), "/in/sales.csv"]
         run = self.inside(options, words)
         report = self.read(out + "/report.json") if os.path.exists(out + "/report.json") else "no report.json"
@@ -234,10 +235,10 @@ class Demo:
                    listener.calls == 3)
         listener.calls = 0
         words = [self.guest("connect"), *listener.args()]
-        run = self.inside(["--timeout", "15s"], words)
+        run = self.inside([*LINUX, "--timeout", "15s"], words)
         self.check("host saw", f"{listener.calls} calls came in",
                    listener.calls == 0 and "REACHED" not in run.stdout and run.stdout.count("for") == 3)
-        self.wall("network", [], words)
+        self.wall("network", LINUX, words)
 
     def fork_bomb(self):
         self.title("A fork bomb")
@@ -246,7 +247,7 @@ class Demo:
         self.check("control", control.strip(), f"BORN {most}" in control)
         words = [self.guest("fork_bomb"), str(most), token]
         for seconds in 1, 4, 16:  # more on a machine so busy that it did not come to the attempt
-            options = ["--pids", "20", "--timeout", f"{seconds}s"]
+            options = [*LINUX, "--pids", "20", "--timeout", f"{seconds}s"]
             run = self.inside(options, words)
             if run.stdout:
                 break
@@ -263,7 +264,7 @@ class Demo:
             resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
         control = self.outside("memory_hog", str(most), token, limit=limit) or ""
         self.check("control", control.strip()[-40:], "GOT IT ALL" in control)
-        options, words = ["--mem", "64M"], [self.guest("memory_hog"), str(most), token]
+        options, words = [*LINUX, "--mem", "64M"], [self.guest("memory_hog"), str(most), token]
         run = self.inside(options, words)
         self.check("exit code", str(run.returncode), run.returncode == 137 and "GOT" not in run.stdout)
         self.nobody_left(token)
@@ -274,7 +275,7 @@ class Demo:
         token = secrets.token_hex(6)
         control = self.outside("endless", token, timeout=1.2)
         self.check("control", "still running after 1.2 s", control is None)
-        options, words = ["--timeout", "700ms"], [self.guest("endless"), token]
+        options, words = [*LINUX, "--timeout", "700ms"], [self.guest("endless"), token]
         run = self.inside(options, words)
         self.check("exit code", f"{run.returncode} after {self.took:.1f} s",
                    run.returncode == 124 and self.took < 30 and "STILL" not in run.stdout)
