@@ -12,10 +12,12 @@ class _Host:
     WebAssembly has the same by another name."""
 
     def __init__(self):
+        import _signal
         import fcntl
         import os
         import select
         self.os, self.select, self.pid = os, select.select, os.getpid()
+        self.set_wakeup_fd = _signal.set_wakeup_fd
         for least in (900, 240, 70, 3):
             try:
                 self.fd = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, least)
@@ -24,6 +26,10 @@ class _Host:
                 continue
         if self.fd != 3:
             os.close(3)
+        pair = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.rung, self.bell = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least) for fd in pair]
+        for fd in pair:
+            os.close(fd)
         os.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
@@ -44,7 +50,21 @@ class _Host:
             data = data[self.os.write(self.fd, data):]
 
     def wait(self):
-        self.select([self.fd], [], [])
+        """Until there is something to be read.  A signal that comes in the instant before the sleep would wake
+        nobody: its handler runs only when the interpreter has its turn again.  So it rings as well."""
+        try:
+            was = self.set_wakeup_fd(self.bell, warn_on_full_buffer=False)
+        except (ValueError, OSError):  # a thread of the code's, where none arrives; or it has closed the bell
+            self.select([self.fd], [], [])
+            return
+        try:
+            while self.fd not in self.select([self.fd, self.rung], [], [])[0]:
+                self.os.read(self.rung, 512)
+        finally:
+            try:
+                self.set_wakeup_fd(was)
+            except (ValueError, OSError):
+                self.set_wakeup_fd(-1)
 
     def waiting(self):
         """Is there something to be read?"""

@@ -304,6 +304,19 @@ class Python(Common, unittest.TestCase):
         self.assertEqual(result.exception, "KeyboardInterrupt")
         self.ok("print(x)", b"1\n")
 
+    def test_interrupt_at_any_moment_of_a_question(self):
+        """Also in the instant in which it goes to sleep."""
+        for i in range(400):
+            def interrupt():
+                until = time.perf_counter() + i % 100 * 2e-6
+                self.driver.send("I", b"")
+                while time.perf_counter() < until:
+                    pass
+                self.driver.interrupt()
+
+            result = self.driver.eval("input()", ask=interrupt)
+            self.assertEqual(result.exception, "KeyboardInterrupt", i)
+
     def test_debugger_asks(self):
         answers = iter([b"p 6 * 7\n", b"c\n"])
         result = self.driver.eval("def f():\n    breakpoint()\n    return 1\n\nf()",
