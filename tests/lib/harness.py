@@ -28,6 +28,12 @@ SLOW = int(os.environ.get("SANDBOX_SLOW", "1"))  # a machine so many times slowe
 # copy open for writing, and running it would fail with "text file busy".
 START = threading.Lock()
 
+# What we ignore (nohup, a shell in the background) everything started from here would ignore, too; a handler
+# that does nothing ends with us.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
+
 # A hang alone breaks a bound of time: what takes moments may take this many seconds where much else runs.
 HANG_S = 30.0
 
