@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "../fake/fake.h"
+#include "../lib/descriptors.h"
 
 #define STEPS(...) ((const fake_step[]){ __VA_ARGS__, { FAKE_END, 0, NULL, 0 } })
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -138,18 +139,6 @@ static uint64_t now_ms(void)
 }
 
 /* ---- what is left ------------------------------------------------------------------------------ */
-
-static int open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
 
 /* Processes on this machine with that word among their arguments. */
 static int processes(const char *mark)

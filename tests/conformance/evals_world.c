@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* evals_world.c - a sandbox with a session that evaluates, and short ways to ask it. */
 #include "evals.h"
+#include "../lib/descriptors.h"
 
-#include <dirent.h>
 
 sb_error err;
 world w;
@@ -31,18 +31,6 @@ static const sb_pack mute_pack = { .size = sizeof mute_pack,
 				   .version = "1",
 				   .ways = (const sb_pack_way *const[]){ &mute_way, NULL } };
 
-static int descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 int evals_begin(void **state)
 {
 	static const char *order[2];
@@ -55,7 +43,7 @@ int evals_begin(void **state)
 				 .order = order };
 
 	(void)state;
-	w.descriptors = descriptors();
+	w.descriptors = open_descriptors();
 	order[0] = w.backend;
 	how = (sb_session_options){ .size = sizeof how,
 				    .language = w.is_fake ? "scripted" : "python" };
@@ -72,8 +60,8 @@ int evals_end(void **state)
 	(void)state;
 	sb_session_free(session);
 	sb_sandbox_free(w.sandbox);
-	if (descriptors() != w.descriptors)
-		fail_msg("%d descriptors were left open", descriptors() - w.descriptors);
+	if (open_descriptors() != w.descriptors)
+		fail_msg("%d descriptors were left open", open_descriptors() - w.descriptors);
 	errno = 0;
 	assert_true(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 	assert_int_equal(fake_seen.broken, 0);

@@ -4,6 +4,7 @@
  *
  * usage: keep BACKEND DIRECTORY-OF-SB-LAUNCH
  */
+#include "../lib/descriptors.h"
 #include "../unit/folder.h"
 #include "../unit/unit.h"
 
@@ -11,7 +12,6 @@
 
 #include "../fake/fake.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,20 +20,8 @@
 static const char *helper_dir, *order[2];
 static sb_sandbox *sandbox;
 static sb_error err;
-static size_t descriptors;
+static int descriptors;
 static uint32_t workspace = SB_WORKSPACE_NONE;
-
-static size_t open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	if (dir)
-		closedir(dir);
-	return n;
-}
 
 static void fine(int code)
 {

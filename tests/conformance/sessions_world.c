@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sessions_world.c - see sessions.h. */
 #include "sessions.h"
+#include "../lib/descriptors.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -25,18 +26,6 @@ uint64_t now_ms(void)
 }
 
 /* ---- what is left -------------------------------------------------------------------------------- */
-
-static int open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
 
 static const char *marked(pid_t pid, const char *line)
 {

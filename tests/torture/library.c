@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/descriptors.h"
 #include "../unit/folder.h"
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -44,25 +44,13 @@ static const sb_spec no_workspace = { .size = sizeof no_workspace,
 
 /* ---- The state of the host ---------------------------------------------------------------- */
 
-static size_t open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
-static size_t files_before;
+static int files_before;
 static void (*handlers_before[32])(int); /* whoever starts this may ignore some */
 
 static int set_up(void **state)
 {
 	(void)state;
-	files_before = open_files();
+	files_before = open_descriptors();
 	for (int i = 1; i < 32; i++) {
 		struct sigaction old;
 
@@ -80,7 +68,7 @@ static int tear_down(void **state)
 	(void)state;
 	sb_sandbox_free(sandbox);
 	sandbox = NULL;
-	assert_int_equal(open_files(), files_before);
+	assert_int_equal(open_descriptors(), files_before);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 	assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,23 +16,12 @@
 
 #include "../../src/session/session.h"
 #include "../fake/fake.h"
+#include "../lib/descriptors.h"
 
 #define STEPS(...) ((const fake_step[]){ __VA_ARGS__, { FAKE_END, 0, NULL, 0 } })
 
 static sb_sandbox *sandbox;
 static const char *const argv_true[] = { "true", NULL };
-
-static int open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
 
 static int setup(void **state)
 {

@@ -608,7 +608,7 @@ static void threads_at_once(void **state)
 
 static void nothing_stays(void **state)
 {
-	size_t before = world_descriptors();
+	int before = open_descriptors();
 	sb_sandbox *own = world_sandbox(SB_SANDBOX_WARM);
 
 	(void)state;
@@ -618,7 +618,7 @@ static void nothing_stays(void **state)
 	world_await("python3", 0);
 	assert_int_equal(world_children("sb-launch", NULL, 0), 0);
 	sb_sandbox_free(own);
-	assert_int_equal(world_descriptors(), before);
+	assert_int_equal(open_descriptors(), before);
 }
 
 static void child_ignored(void **state)

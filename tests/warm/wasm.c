@@ -249,13 +249,13 @@ static void descriptors(void **state)
 {
 	static const char code[] = "print(1)";
 	sb_result *r;
-	size_t before;
+	int before;
 
 	(void)state;
 	if (!warm("lua", code, sizeof code - 1))
 		return;
 	sb_sandbox_free(hot);
-	before = world_descriptors();
+	before = open_descriptors();
 	assert_int_equal(begin(NULL), 0);
 	for (size_t n = 0; n < runs; n++) {
 		assert_int_equal(run("lua", code, sizeof code - 1, n & 1, &r), 0);
@@ -263,7 +263,7 @@ static void descriptors(void **state)
 	}
 	sb_sandbox_free(hot);
 	hot = NULL;
-	assert_int_equal(world_descriptors(), before);
+	assert_int_equal(open_descriptors(), before);
 }
 
 /* ---- What is left of many runs ------------------------------------------------------------------- */
@@ -313,7 +313,7 @@ static held look_at_rest(void)
 	sb_sandbox_free(hot);
 	hot = NULL;
 	world_await("sb-launch", 0);
-	return (held){ .descriptors = world_descriptors(), .mounts = mounts(), .bytes = resident() };
+	return (held){ .descriptors = open_descriptors(), .mounts = mounts(), .bytes = resident() };
 }
 
 static void no_leak(void **state)

@@ -267,15 +267,3 @@ void world_ready(size_t count)
 {
 	await("waiting python3", waiting, count, SIZE_MAX);
 }
-
-size_t world_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	if (dir)
-		closedir(dir);
-	return n;
-}

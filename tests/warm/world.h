@@ -3,6 +3,7 @@
 #ifndef SB_TESTS_WARM_WORLD_H
 #define SB_TESTS_WARM_WORLD_H
 
+#include "../lib/descriptors.h"
 #include "../unit/unit.h"
 
 #include <sandbox/sandbox.h>
@@ -39,6 +40,5 @@ size_t world_children(const char *name, pid_t *pids, size_t cap);
 void world_await(const char *name, size_t count);
 /* At least `count` interpreters wait: on a busy machine one more may have been started. */
 void world_ready(size_t count);
-size_t world_descriptors(void);
 
 #endif /* SB_TESTS_WARM_WORLD_H */
