@@ -93,6 +93,15 @@ void sha256_hex(sha256 *h, char out[SHA256_HEX])
 		snprintf(out + 8 * i, 9, "%08x", h->state[i]);
 }
 
+void sha256_data(const void *data, size_t len, char out[SHA256_HEX])
+{
+	sha256 h;
+
+	sha256_init(&h);
+	sha256_add(&h, data, len);
+	sha256_hex(&h, out);
+}
+
 int sha256_file(int fd, char out[SHA256_HEX], uint64_t *bytes)
 {
 	enum { PIECE = 256 << 10 };

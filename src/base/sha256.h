@@ -15,6 +15,7 @@ typedef struct sha256 {
 void sha256_init(sha256 *h);
 void sha256_add(sha256 *h, const void *data, size_t len);
 void sha256_hex(sha256 *h, char out[SHA256_HEX]); /* ends it */
+void sha256_data(const void *data, size_t len, char out[SHA256_HEX]);
 /* Of the rest of an open file; 0 or -errno.  *bytes (may be NULL): how many they were. */
 int sha256_file(int fd, char out[SHA256_HEX], uint64_t *bytes);
 

@@ -213,19 +213,25 @@ static launch_command *find_command(launch_box *box, uint32_t id)
 	return NULL;
 }
 
+/* What was asked for under that id is done. */
+static void say_placed(launch_box *box, uint32_t id, const int *fds, uint32_t count)
+{
+	lp_placed placed;
+
+	wire_head(&placed.head, LP_PLACED, sizeof placed, id);
+	wire_send(box->control, &placed, sizeof placed, fds, count);
+}
+
 static void order_signal(launch_box *box, const lp_signal *s)
 {
 	const launch_command *c = find_command(box, s->head.id);
-	lp_placed placed;
 
 	if (s->whole_box)
 		reap_kill_all(box, s->signo);
 	else if (c && !c->ended)
 		kill(-c->pid, s->signo);
-	if (!s->answer)
-		return;
-	wire_head(&placed.head, LP_PLACED, sizeof placed, s->answer);
-	wire_send(box->control, &placed, sizeof placed, NULL, 0);
+	if (s->answer)
+		say_placed(box, s->answer, NULL, 0);
 }
 
 static void order_resize(launch_box *box, const lp_resize *r)
@@ -255,12 +261,10 @@ static void order_stop(launch_box *box, const lp_stop *s)
 static void order_put(launch_box *box, const lp_put *put, int fd)
 {
 	launch_failure failure;
-	lp_placed placed;
 
 	if (put_files(box, put, fd, &failure) == 0) {
-		wire_head(&placed.head, LP_PLACED, sizeof placed, put->head.id);
 		if (put->head.id)
-			wire_send(box->control, &placed, sizeof placed, NULL, 0);
+			say_placed(box, put->head.id, NULL, 0);
 		return;
 	}
 	wire_failed(box->control, put->head.id, 0, &failure);
@@ -274,16 +278,14 @@ static void order_put(launch_box *box, const lp_put *put, int fd)
 static void order_path(launch_box *box, const lp_path *order)
 {
 	launch_failure failure;
-	lp_placed placed;
 	bool open = order->head.kind == LP_OPEN;
 	int fd = open ? put_open(order->path, &failure) : -1;
 	int rc = open ? fd : put_remove(order->path, &failure);
 
-	wire_head(&placed.head, LP_PLACED, sizeof placed, order->head.id);
 	if (rc < 0)
 		wire_failed(box->control, order->head.id, 0, &failure);
 	else
-		wire_send(box->control, &placed, sizeof placed, &fd, open);
+		say_placed(box, order->head.id, &fd, open);
 	if (fd >= 0)
 		close(fd);
 }

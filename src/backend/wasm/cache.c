@@ -52,17 +52,29 @@ static int open_below(int dir, const char *name, bool own)
 	return fd;
 }
 
+/* The folder of caches, or (`is_home`) the one whose ".cache" is that; NULL = nobody says. */
+static const char *folder_top(bool *is_home)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+
+	*is_home = !cache || cache[0] != '/';
+	if (!*is_home)
+		return cache;
+	return home && home[0] == '/' ? home : NULL;
+}
+
 /* -1 = there is none, or others could write it. */
 static int open_folder(void)
 {
-	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+	bool is_home;
+	const char *path = folder_top(&is_home);
 	int base FD_AUTO = -1;
 	int middle FD_AUTO = -1;
 
-	if (cache && cache[0] == '/') {
-		base = open_below(AT_FDCWD, cache, false);
-	} else if (home && home[0] == '/') {
-		int top FD_AUTO = open(home, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (path && !is_home) {
+		base = open_below(AT_FDCWD, path, false);
+	} else if (path) {
+		int top FD_AUTO = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 		base = top < 0 ? -1 : open_below(top, ".cache", false);
 	}
@@ -75,14 +87,11 @@ static int open_folder(void)
 static bool fits(const buf *file)
 {
 	char found[SHA256_HEX];
-	sha256 s;
 
 	if (file->len <= HEAD_BYTES || memcmp(file->data, FIRST, sizeof FIRST - 1) ||
 	    file->data[HEAD_BYTES - 1] != '\n')
 		return false;
-	sha256_init(&s);
-	sha256_add(&s, file->data + HEAD_BYTES, file->len - HEAD_BYTES);
-	sha256_hex(&s, found);
+	sha256_data(file->data + HEAD_BYTES, file->len - HEAD_BYTES, found);
 	return !memcmp(found, file->data + sizeof FIRST - 1, SHA256_HEX - 1);
 }
 
@@ -155,11 +164,8 @@ static bool write_one(int dir, const char *name, const void *data, size_t len)
 {
 	int fd FD_AUTO = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	char head[HEAD_BYTES + 1], hash[SHA256_HEX];
-	sha256 s;
 
-	sha256_init(&s);
-	sha256_add(&s, data, len);
-	sha256_hex(&s, hash);
+	sha256_data(data, len, hash);
 	snprintf(head, sizeof head, FIRST "%s\n", hash);
 	return fd >= 0 && fd_write_file(fd, head, HEAD_BYTES) == 0 && fd_write_file(fd, data, len) == 0;
 }
@@ -183,19 +189,18 @@ void cache_store(const sb_state *state, const char *hash, const void *data, size
 /* Makes nothing. */
 void cache_tell(char *out, size_t cap)
 {
-	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-	bool own = cache && cache[0] == '/';
+	bool is_home;
+	const char *top = folder_top(&is_home);
 	char path[PATH_MAX];
 	const struct dirent *e;
 	size_t count = 0;
 	DIR *list;
 
-	if (!own && (!home || home[0] != '/')) {
+	if (!top) {
 		snprintf(out, cap, "none are kept: HOME is not set");
 		return;
 	}
-	if (snprintf(path, sizeof path, "%s%s/sandbox/wasm", own ? cache : home, own ? "" : "/.cache") >=
-	    (int)sizeof path)
+	if (snprintf(path, sizeof path, "%s%s/sandbox/wasm", top, is_home ? "/.cache" : "") >= (int)sizeof path)
 		path[0] = '\0';
 	list = opendir(path);
 	while (list && (e = readdir(list)))

@@ -147,15 +147,12 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 	const wasm_compiled *found;
 	void *data = NULL;
 	size_t data_len = 0;
-	sha256 s;
 	int rc = 0;
 
 	if (len < 8 || memcmp(wasm, "\0asm", 4) != 0)
 		return error_set(err, SB_ERR_INVALID_SPEC, "compile",
 				 "the code is no WebAssembly module: it does not begin with \"\\0asm\"");
-	sha256_init(&s);
-	sha256_add(&s, wasm, len);
-	sha256_hex(&s, hash);
+	sha256_data(wasm, len, hash);
 	pthread_mutex_lock(&state->lock);
 	found = find(state, hash);
 	if (found)

@@ -32,11 +32,8 @@ static bool rest_is_whole(const packdir *dir)
 static bool is_pinned(const manifest_file *file, const void *data, size_t len)
 {
 	char hash[SHA256_HEX];
-	sha256 s;
 
-	sha256_init(&s);
-	sha256_add(&s, data, len);
-	sha256_hex(&s, hash);
+	sha256_data(data, len, hash);
 	return len == file->bytes && !strcmp(hash, file->sha256);
 }
 
@@ -61,7 +58,7 @@ static int put_in_place(const packdir *dir, const void *data, size_t len)
 
 static int compile_anew(sb_state *state, const packdir *dir, const sb_call *call, sb_error *err)
 {
-	int fd FD_AUTO = packdir_file(dir, &dir->of.source, true, err);
+	int fd FD_AUTO = packdir_file(dir, &dir->of.source, false, err);
 	size_t len = dir->of.source.bytes, made_len = 0;
 	void *made = NULL, *source;
 	int rc;
