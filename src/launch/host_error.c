@@ -146,8 +146,8 @@ static const remedy remedies[] = {
 	{ "landlock", "boot with `lsm=landlock,...` on a kernel with CONFIG_SECURITY_LANDLOCK, or allow "
 		      "the weaker wall by name" },
 	{ "seccomp", "the kernel needs CONFIG_SECCOMP_FILTER" },
-	{ "idmap", "the file system does not support id-mapped mounts: use --workspace-mode ro, or a "
-		   "workspace on ext4, xfs, btrfs or tmpfs" },
+	{ "idmap", "the file system does not support id-mapped mounts: show it read-only (--workspace-mode ro, "
+		   "--ro), or use a place on ext4, xfs, btrfs or tmpfs" },
 	{ "netns", "network namespaces are refused: raise user.max_net_namespaces, or share the network "
 		   "with --net host" },
 	{ "namespaces", "one of the namespaces is refused: see `sysctl -a | grep max_.*_namespaces`" },
@@ -221,6 +221,8 @@ static int exec_error(const lp_failed *failed, const char *message, sb_error *er
 	} else if (failed->exec == 1 && code != SB_ERR_NOT_FOUND && code != SB_ERR_NO_MEMORY) {
 		/* The caller's exit codes know two ways: not there, or there and not to be run. */
 		code = SB_ERR_FORBIDDEN;
+	} else if (failed->exec != 1 && failed->os_errno == EACCES) {
+		instead = "; open it to the guest's user (`chmod o+rx`), or name another (--workdir)";
 	}
 	error_set(err, code, failed->exec == 1 ? "exec" : "cwd", "%s%s", message, instead);
 	if (err)

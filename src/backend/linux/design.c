@@ -133,6 +133,28 @@ static int decide_workspace(sb_state *state, const sb_box_request *request, linu
 	return 0;
 }
 
+/* A rule's place may lie on another file system than the workspace.  What is to be written there is refused
+ * before anything starts; what is only read is seen as by any other user, and its line says so. */
+static int check_rules_mapped(sb_state *state, linux_design *d, sb_error *err)
+{
+	size_t i;
+
+	for (i = 0; i < d->table.len; i++) {
+		mount_row *row = &d->table.at[i];
+
+		if (row->origin != MOUNT_RULE || !(row->flags & LP_F_IDMAP) || row->fd < 0 ||
+		    trial_idmap(state, row->source, row->fd))
+			continue;
+		if (row->access == SB_FILE_WRITE)
+			return error_set(err, SB_ERR_UNSUPPORTED, "idmap",
+					 "the file system of \"%s\" does not support id-mapped mounts, so a "
+					 "guest of root cannot write there; show it read-only (--ro), or run as "
+					 "the owner", row->source);
+		row->flags &= ~LP_F_IDMAP;
+	}
+	return 0;
+}
+
 static bool has_write_rule(const sb_box_request *request)
 {
 	const sb_spec *spec = request->spec;
@@ -350,6 +372,8 @@ static int fill(sb_state *state, const sb_box_request *request, linux_design *d,
 	decide_cgroup(place, request->limits, d);
 	decide_limits(request->limits, d);
 	rc = mounts_build(&d->wish, &d->table, err);
+	if (!rc)
+		rc = check_rules_mapped(state, d, err);
 	if (!rc)
 		rc = check_size(request, d, err);
 	if (!rc && !d->wish.in_place)
