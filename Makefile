@@ -69,6 +69,7 @@ check: all
 	tests/torture/cli_args $(if $(V),-v) || bad=1; \
 	tests/torture/killed --count 100 $(if $(V),-v) || bad=1; \
 	tests/torture/calls $(if $(V),-v) || bad=1; \
+	tests/torture/repl $(if $(V),-v) || bad=1; \
 	tests/torture/machines $(if $(V),-v) || bad=1; exit $$bad
 
 # Writes what is new in the public headers to tests/abi.
@@ -142,6 +143,7 @@ long: all
 	$(Q)tests/torture/killed -v --seed random --count 3000
 	$(Q)tests/torture/cli_args --seed random --count 10000
 	$(Q)tests/torture/calls -v --seed random --count 400
+	$(Q)tests/torture/repl -v --seed random --rounds 100
 	$(Q)GLIBC_TUNABLES=glibc.malloc.tcache_count=0 $(BUILD)/tests/torture/torture-many $(CURDIR)/$(BUILD) 10000
 	$(Q)for i in 1 2 3; do tests/walls/run || exit 1; done
 	$(Q)tools/arm64

@@ -276,7 +276,10 @@ def _drive(host):
             import codeop
             single = codeop.CommandCompiler()
         single.compiler.flags |= flags
-        code = single(source.decode("utf-8", "surrogateescape"), "<stdin>", "single")
+        text = source.decode("utf-8", "surrogateescape")
+        if not text.isascii() and text.encode("utf-8", "replace") != source:
+            return whole(source)  # says which byte is none of UTF-8
+        code = single(text, "<stdin>", "single")
         return code if code is None else [remember(code)]
 
     def whole(source):
@@ -291,6 +294,12 @@ def _drive(host):
             parts.append(remember(compile(end, "<stdin>", "single", flags, True)))
         return parts
 
+    def compiled(source, partial):
+        try:
+            return one_statement(source) if partial else whole(source)
+        except Exception as error:
+            raise error.with_traceback(None)  # nothing of the code's has run: a console names its place alone
+
     def evaluate(source, partial):
         """Status, exception; None = unfinished."""
         nonlocal running, struck
@@ -301,7 +310,7 @@ def _drive(host):
                 running = True
                 if told or struck:
                     raise KeyboardInterrupt
-                parts = one_statement(source) if partial else whole(source)
+                parts = compiled(source, partial)
                 if parts is None:
                     return None, None
                 for part in parts:

@@ -243,11 +243,13 @@ static void show_help(void)
 	(void)output_write(STDOUT_FILENO, help, sizeof help - 1);
 }
 
-/* True: the line was one of ours. */
-static bool own_command(repl_state *repl, const char *line)
+/* True: the line was one of ours.  One with a zero byte is none of them. */
+static bool own_command(repl_state *repl, const char *line, size_t len)
 {
 	sb_error err;
 
+	if (strlen(line) != len)
+		return false;
 	if (strcmp(line, ":quit") == 0)
 		end(repl, 0);
 	else if (strcmp(line, ":help") == 0)
@@ -265,9 +267,9 @@ static bool own_command(repl_state *repl, const char *line)
 
 /* ---- lines ------------------------------------------------------------------------------------------- */
 
-static bool is_blank(const char *line)
+static bool is_blank(const char *line, size_t len)
 {
-	return line[strspn(line, " \t\r")] == '\0';
+	return strspn(line, " \t\r") == len;
 }
 
 static void take_line(repl_state *repl, cli_text *code, const cli_text *line)
@@ -276,7 +278,7 @@ static void take_line(repl_state *repl, cli_text *code, const cli_text *line)
 
 	line_remember(&repl->lines, text);
 	if (code->data == NULL || code->len == 0) {
-		if (is_blank(text) || own_command(repl, text))
+		if (is_blank(text, line->len) || own_command(repl, text, line->len))
 			return;
 	} else {
 		text_add(code, "\n");

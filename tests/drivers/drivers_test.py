@@ -247,6 +247,20 @@ class Python(Common, unittest.TestCase):
                          "ZeroDivisionError: division by zero\n")
         self.assertEqual(result.exception, "ZeroDivisionError: division by zero")
 
+    def test_syntax_error_is_the_consoles(self):
+        said = "  File \"<stdin>\", line 1\n    x = )\n        ^\nSyntaxError: unmatched ')'\n"
+        for partial in (False, True):
+            result = self.driver.eval("x = )", partial=partial)
+            self.assertEqual((result.status, result.err.decode()), (1, said))
+        self.assertIn("Traceback", self.driver.eval("compile(')', 'f', 'exec')").err.decode())  # of the code's own
+
+    def test_bytes_that_are_no_text(self):
+        for partial in (False, True):
+            result = self.driver.eval(b"x = '\xff'", partial=partial)
+            self.assertEqual((result.status, result.exception[:12]), (1, "SyntaxError:"), result)
+            self.assertNotIn(b"Traceback", result.err)
+        self.ok("'\u00e4'".encode(), "'\u00e4'\n".encode(), partial=True)
+
     def test_exception_that_cannot_be_shown(self):
         result = self.driver.eval("class E(Exception):\n    def __str__(self): raise E\n\nraise E")
         self.assertEqual(result.status, 1)

@@ -12,6 +12,7 @@
 
 #include "../../src/session/keep.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -33,6 +34,7 @@ static struct {
 	uint64_t flags;           /* of the last one */
 	sb_limits limits;
 } toys;
+static pthread_mutex_t last_one = PTHREAD_MUTEX_INITIALIZER; /* threads open them at once */
 
 static toy *toy_of(const sb_session *s)
 {
@@ -61,8 +63,10 @@ static int toy_open(void *user, const sb_spec *spec, const sb_session_options *o
 	if (!t->id[0])
 		snprintf(t->id, sizeof t->id, "toy-%d", toys.made);
 	t->language = opts && opts->language ? opts->language : "";
+	pthread_mutex_lock(&last_one);
 	toys.flags = opts ? opts->flags : 0;
 	toys.limits = spec && spec->limits ? *spec->limits : (sb_limits){ 0 };
+	pthread_mutex_unlock(&last_one);
 	t->handles = 1;
 	t->idle_since = toys.now_ns;
 	toys.made++;
