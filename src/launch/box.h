@@ -23,6 +23,13 @@ typedef struct launch_command {  /* a running SPAWN; pid 0 = free place */
 	bool ended;
 } launch_command;
 
+typedef struct launch_sockets {  /* what they hold beside a memory limit of cgroup v1 */
+	bool on;
+	uint32_t cpus;
+	int fd[3];               /* its counters, -1 = not opened yet */
+	uint64_t due_us;
+} launch_sockets;
+
 typedef struct launch_watch {    /* the sampler; used by whoever runs it */
 	int proc, root;          /* /proc; pid above everything that counts */
 	bool memory, cpu, pids;  /* what is watched */
@@ -32,6 +39,7 @@ typedef struct launch_watch {    /* the sampler; used by whoever runs it */
 	uint64_t cpu_base_us;    /* used before the budget that counts now */
 	bool renew;              /* it counts from the next look on */
 	uint32_t budget;         /* which one that is: pid 1 numbers them */
+	launch_sockets sockets;
 } launch_watch;
 
 typedef struct launch_box {
@@ -193,6 +201,12 @@ int terminal_open(uint16_t rows, uint16_t cols, int *slave, launch_failure *f);
 
 /* ---- stray.c ----------------------------------------------------------------------------------- */
 void stray_kill(const launch_box *box, int session);
+
+/* ---- watch_sockets.c --------------------------------------------------------------------------- */
+bool sockets_watched(const lp_plan *p);       /* a watcher is needed for them */
+void sockets_init(launch_sockets *s, const lp_plan *p, uint32_t cpus);
+/* Looks if it is due; true: they and all other memory are more than what both may be. */
+bool sockets_exceed(launch_sockets *s, const launch_box *box);
 
 /* ---- watch.c ----------------------------------------------------------------------------------- */
 void watch_init(launch_watch *w, const launch_box *box, int root);

@@ -8,8 +8,8 @@
  * control socket, as to an sb-launch.
  *
  *   command --- pid 1 --- the guest
- *        `----- keeper    where there are cgroups, it waits for the command's end, to remove them; where
- *                         there are none, it watches what they would limit
+ *        `----- keeper    where there are cgroups, it waits for the command's end, to remove them; it
+ *                         watches what they do not limit
  *
  * States of a box: begun (pid 1 waits for PLAN), followed (PLAN is sent), over (end of file: pid 1 ends),
  * reaped.  What fails on our side is told as a FAILED, like what fails in pid 1; then comes GONE.
@@ -129,11 +129,16 @@ static void pid1_main(launch_box *box, const int sockets[2], uint64_t steps)
 	reap_main(box);
 }
 
+static bool keeper_watches(const lp_plan *p)
+{
+	return p->steps & LP_SAMPLE || sockets_watched(p);
+}
+
 static void keeper_main(host_self *s, int end, int pid1) __attribute__((noreturn));
 
 static void keeper_main(host_self *s, int end, int pid1)
 {
-	bool watches = s->plan.steps & LP_SAMPLE;
+	bool watches = keeper_watches(&s->plan);
 	char byte;
 
 	forget_caller();
@@ -147,7 +152,7 @@ static void keeper_main(host_self *s, int end, int pid1)
 	s->box.link = 2;
 	if (watches)
 		supervisor_wait(&s->box, 1);
-	while (!watches && read(0, &byte, 1) < 0)
+	while (read(0, &byte, 1) < 0) /* the command has not done with the cgroups */
 		;
 	syscall(SYS_pidfd_send_signal, 1, SIGKILL, NULL, 0);
 	cgroup_remove(&s->kept);
@@ -175,8 +180,8 @@ static void fail_here(host_self *s, int os_errno, const char *where, const char 
 	launch_fail(&s->failure, os_errno, where, "%s", what);
 }
 
-/* The keeper watches what no cgroup limits; the CPU time of a cgroup is watched by an sb-launch.  A scope is
- * entered before there is a pid 1. */
+/* The keeper watches what no cgroup limits, and sockets; the CPU time of a cgroup is watched by an sb-launch.
+ * A scope is entered before there is a pid 1. */
 static bool self_fits(uint64_t steps, uint32_t cgroup_kind)
 {
 	return (steps & LP_PIDNS) && !(steps & LP_SUBREAPER) &&
@@ -281,7 +286,7 @@ static int start_keeper(lh_box *b, launch_failure *f)
 	}
 	s->keeper = pid;
 	s->keeper_end = end[1];
-	if (s->plan.steps & LP_SAMPLE) /* it is the keeper's: without it nothing runs on */
+	if (keeper_watches(&s->plan)) /* it is the keeper's: without it nothing runs on */
 		fd_close(&s->watcher);
 	return 0;
 }

@@ -3,7 +3,8 @@
  * watch.c - looks now and then whether a limit that no cgroup enforces is exceeded.
  *
  * Memory is sampled over /proc, plus what lies in the scratch tmpfs; CPU time comes from the cgroup
- * where there is one, else from /proc as well; what is left of it is lent anew.  Three looks in a row
+ * where there is one, else from /proc as well; what is left of it is lent anew.  What the sockets of a
+ * version 1 cgroup hold is looked at in watch_sockets.c.  Three looks in a row
  * that fail mean that the limit cannot be enforced, and that ends the run as well.
  */
 #include "box.h"
@@ -15,6 +16,11 @@
 #define MAX_FAILURES 3u
 #define MOST_REST_US 5000000u
 
+static bool samples(const launch_watch *w)
+{
+	return w->memory || w->cpu || w->pids;
+}
+
 void watch_init(launch_watch *w, const launch_box *box, int root)
 {
 	const lp_plan *p = box->plan;
@@ -22,6 +28,9 @@ void watch_init(launch_watch *w, const launch_box *box, int root)
 	cpu_set_t cpus;
 
 	*w = (launch_watch){ .proc = -1, .root = root, .scratch = -1, .cpus = 1 };
+	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+		w->cpus = (uint32_t)CPU_COUNT(&cpus);
+	sockets_init(&w->sockets, p, w->cpus);
 	if (!(p->steps & LP_SAMPLE))
 		return;
 	for (i = 0; i < p->cgroup_count; i++)
@@ -30,26 +39,27 @@ void watch_init(launch_watch *w, const launch_box *box, int root)
 	w->cpu = p->cpu_us != SB_UNLIMITED;
 	/* in a namespace of its own RLIMIT_NPROC counts the box alone */
 	w->pids = (p->steps & LP_IN_PLACE) && p->pids != SB_UNLIMITED && !(controllers & LP_CTL_PIDS);
-	if (!watch_on(w))
+	if (!samples(w))
 		return;
 	w->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-		w->cpus = (uint32_t)CPU_COUNT(&cpus);
 	w->due_us = wire_now_us();
 }
 
 bool watch_on(const launch_watch *w)
 {
-	return w->memory || w->cpu || w->pids;
+	return samples(w) || w->sockets.on;
 }
 
 uint64_t watch_wait_us(const launch_watch *w)
 {
-	uint64_t now = wire_now_us();
+	uint64_t now, due = samples(w) ? w->due_us : UINT64_MAX;
 
-	if (!watch_on(w))
-		return UINT64_MAX;
-	return w->due_us > now ? w->due_us - now : 0;
+	if (w->sockets.on && w->sockets.due_us < due)
+		due = w->sockets.due_us;
+	if (due == UINT64_MAX)
+		return due;
+	now = wire_now_us();
+	return due > now ? due - now : 0;
 }
 
 /* A tmpfs counts an inode, and each kilobyte of extended attributes, as a node. */
@@ -122,7 +132,9 @@ uint32_t watch_look(launch_watch *w, const launch_box *box)
 	launch_sample now;
 	uint32_t limit = LP_LIMIT_NONE;
 
-	if (!watch_on(w) || watch_wait_us(w))
+	if (sockets_exceed(&w->sockets, box))
+		return LP_LIMIT_MEMORY;
+	if (!samples(w) || wire_now_us() < w->due_us)
 		return LP_LIMIT_NONE;
 	if (take_sample(w, box, &now) < 0) {
 		w->due_us = wire_now_us() + 1000;

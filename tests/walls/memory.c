@@ -14,6 +14,7 @@
  * attempt tmpfs: open without memory+disk | code memory_limit fs_quota | needs memory-cgroup own-root
  * attempt memfd: open without memory | code memory_limit | needs memory-cgroup
  * attempt tcp_buffers: open without memory | needs memory-cgroup
+ * attempt tcp_crowd: open without memory | code memory_limit | needs memory-cgroup
  * attempt udp_buffers: open without memory | needs memory-cgroup
  * attempt netlink_queues: open without seccomp | needs memory-cgroup
  * attempt refused_is_told: open without memory | code memory_limit
@@ -166,10 +167,22 @@ static int bound(int kind, struct sockaddr_in *to)
 	return fd;
 }
 
-/* Connections that nobody reads from, each filled until its buffers take no more. */
-static int tcp_buffers(void)
+/* As long as it takes something; `patience` times it may take nothing. */
+static void stuff(int fd, int patience)
 {
 	static char chunk[64 * 1024];
+
+	while (patience > 0) {
+		if (send(fd, chunk, sizeof chunk, MSG_DONTWAIT) > 0)
+			continue;
+		patience--;
+		usleep(200);
+	}
+}
+
+/* Connections that nobody reads from, each filled until its buffers take no more. */
+static int connections(int most, int patience)
+{
 	struct sockaddr_in to;
 	int listener = bound(SOCK_STREAM, &to);
 	size_t got = 0;
@@ -177,22 +190,29 @@ static int tcp_buffers(void)
 	many_descriptors();
 	if (listen(listener, 8) < 0)
 		return errno;
-	for (int i = 0; i < 400 && got < (size_t)WANTED * MIB; i++) {
+	for (int i = 0; i < most && got < (size_t)WANTED * MIB; i++) {
 		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
 
 		if (connect(fd, (struct sockaddr *)&to, sizeof to) < 0)
 			return errno;
 		peer = accept(listener, NULL, NULL);
-		for (int idle = 0; idle < 3;) {
-			if (send(fd, chunk, sizeof chunk, MSG_DONTWAIT) > 0)
-				continue;
-			idle++;
-			usleep(200);
-		}
+		stuff(fd, patience);
+		stuff(peer, patience);
 		got += held(fd) + held(peer);
 	}
 	hold();
 	return got < (size_t)WANTED * MIB ? ENOBUFS : 0;
+}
+
+static int tcp_buffers(void)
+{
+	return connections(400, 3);
+}
+
+/* However little is left, the kernel lets each socket have a first packet: so take many. */
+static int tcp_crowd(void)
+{
+	return connections(4000, 1);
 }
 
 static int udp_buffers(void)
@@ -256,5 +276,5 @@ static int refused_is_told(void)
 
 ATTEMPTS({ "heap", heap }, { "stack", stack }, { "shared_map", shared_map },
 	 { "children", children }, { "left_the_session", left_the_session }, { "tmpfs", tmpfs },
-	 { "memfd", memfd }, { "tcp_buffers", tcp_buffers },
+	 { "memfd", memfd }, { "tcp_buffers", tcp_buffers }, { "tcp_crowd", tcp_crowd },
 	 { "udp_buffers", udp_buffers }, { "netlink_queues", netlink_queues }, { "refused_is_told", refused_is_told })

@@ -344,7 +344,7 @@ static uint32_t cgroup_level(const writer *w)
 
 static void memory_caveat(const writer *w, uint64_t limit, char *out, size_t cap)
 {
-	const char *netlink = w->d->wish.net ? "; queues of netlink sockets are not" : "";
+	const char *netlink = w->d->wish.net ? "; queues of netlink sockets count nowhere" : "";
 	char size[32];
 
 	if (w->d->memory_sampled)
@@ -354,7 +354,8 @@ static void memory_caveat(const writer *w, uint64_t limit, char *out, size_t cap
 	else if (w->d->cgroup.kind != LP_CG_V1)
 		snprintf(out, cap, "tmpfs, page cache and socket buffers count in it%s", netlink);
 	else
-		snprintf(out, cap, "tmpfs and page cache count in it; buffers of TCP and UDP apart, up to %s%s",
+		snprintf(out, cap, "tmpfs and page cache count in it; buffers of TCP and UDP apart, up to %s, which a "
+			 "crowd of TCP sockets may exceed until a watcher sees it%s",
 			 size_text(LP_SOCKET_BYTES(limit), size), netlink);
 }
 
