@@ -2,8 +2,12 @@
 /* What a hostile guest may leave behind, and what of it comes out. */
 #include "unit.h"
 
+#include <linux/fs.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "../../src/backend/linux/linux.h"
 #include "host_tree.h"
@@ -128,6 +132,67 @@ static void rights_taken_away_are_no_hiding_place(void **state)
 	assert_string_equal(text_of(&h, "f"), "closed");
 	assert_string_equal(text_of(&h, "locked/f"), "inside");
 	sb_tree_free(h.tree);
+	host_tree_close(&t);
+}
+
+/* While something runs, a locked folder may become a link between two of our steps. */
+static void swap_for_ever(const char *one, const char *other)
+{
+	while (getppid() != 1)
+		if (syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) < 0)
+			_exit(1);
+	_exit(0);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) < 0 ? 0 : st.st_mode & 07777;
+}
+
+/* As somebody to whom a locked folder is closed; 0 = the other one was never touched. */
+static int open_while_swapped(const host_tree *t)
+{
+	const char *victim = host_path(t, "victim"), *one = host_path(t, "out/one"), *other = host_path(t, "out/other");
+	int dir = open(host_path(t, "out"), O_RDONLY | O_DIRECTORY | O_CLOEXEC), touched = 0;
+	pid_t swapper;
+
+	if (geteuid() == 0 && (setgid(1000) < 0 || setuid(1000) < 0))
+		return 2;
+	if (mkdir(victim, 0500) < 0 || mkdir(one, 0) < 0 || symlink("../victim", other) < 0)
+		return 3;
+	swapper = fork();
+	if (!swapper)
+		swap_for_ever(one, other);
+	for (int i = 0; i < 20000 && !touched; i++) {
+		int fd = collect_open(dir, "one", O_RDONLY | O_DIRECTORY, 0700);
+
+		if (fd >= 0)
+			fchmod(fd, 0);
+		fd_close(&fd);
+		touched = mode_of(victim) != 0500;
+	}
+	kill(swapper, SIGKILL);
+	waitpid(swapper, NULL, 0);
+	return touched;
+}
+
+static void no_link_is_followed_to_change_rights(void **state)
+{
+	host_tree t;
+	pid_t pid;
+	int status;
+
+	(void)state;
+	host_tree_open(&t);
+	host_make(&t, "out/");
+	assert_int_equal(chmod(t.dir, 0777) | chmod(host_path(&t, "out"), 0777), 0);
+	pid = fork();
+	if (!pid)
+		_exit(open_while_swapped(&t));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 	host_tree_close(&t);
 }
 
@@ -261,6 +326,7 @@ int main(void)
 		cmocka_unit_test(links_lead_nowhere),
 		cmocka_unit_test(what_is_no_file_is_left_out),
 		cmocka_unit_test(rights_taken_away_are_no_hiding_place),
+		cmocka_unit_test(no_link_is_followed_to_change_rights),
 		cmocka_unit_test(every_name_comes_out),
 		cmocka_unit_test(what_lies_too_deep_is_counted),
 		cmocka_unit_test(the_trees_own_quota_holds),

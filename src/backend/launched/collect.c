@@ -51,7 +51,7 @@ int collect_open(int dir, const char *name, uint64_t flags, mode_t mode)
 {
 	int fd = open_inside(dir, name, flags);
 
-	if (fd < 0 && errno == EACCES && !fchmodat(dir, name, mode, 0))
+	if (fd < 0 && errno == EACCES && !fchmodat(dir, name, mode, AT_SYMLINK_NOFOLLOW))
 		fd = open_inside(dir, name, flags);
 	return fd;
 }
