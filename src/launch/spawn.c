@@ -29,6 +29,7 @@
 #define OOM_PREFER_TEXT "300"
 #define POLICY_RESETS 0x40000000 /* SCHED_RESET_ON_FORK */
 #define POLICY_DEADLINE 6        /* SCHED_DEADLINE */
+#define CPU_WORDS 16u            /* 1,024 processors */
 
 enum { FD_ARGS, FD_EXIT, FD_IN, FD_OUT, FD_ERR, FD_MORE };
 
@@ -40,6 +41,8 @@ typedef struct child {
 	char **argv, **envp;         /* argv[-1] exists: room for the shell of a bare script */
 	const char *search;          /* PATH */
 	int parent;                  /* our pid */
+	uint64_t cpus[CPU_WORDS];    /* where the command may run, `cpus_bytes`; 0 = as it is */
+	size_t cpus_bytes;
 	uint32_t exec;               /* of FAILED */
 	launch_failure failure;
 } child;
@@ -237,6 +240,14 @@ static int leave_real_time(const launch_box *box, launch_failure *f)
 	return 0;
 }
 
+/* See stay_here(). */
+static int leave_processor(const child *c, launch_failure *f)
+{
+	if (c->cpus_bytes && syscall(SYS_sched_setaffinity, 0, c->cpus_bytes, c->cpus) < 0)
+		return launch_fail(f, errno, "limits", "cannot give the command its processors");
+	return 0;
+}
+
 static int set_limits(const launch_box *box, uint32_t flags, launch_failure *f)
 {
 	const lp_plan *p = box->plan;
@@ -397,7 +408,7 @@ static int prepare(child *c)
 		c->exec = 2;
 		return launch_fail(f, errno, "cwd", "cannot enter \"%s\"", c->request->cwd);
 	}
-	if (set_descriptors(c, f) < 0)
+	if (set_descriptors(c, f) < 0 || leave_processor(c, f) < 0)
 		return -1;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -468,6 +479,29 @@ static void answer_spawned(launch_box *box, const lp_spawn *r, int pid, int mast
 		close(pidfd);
 }
 
+/* We stand still until the child has executed its program: it begins on the processor that we leave to it.
+ * On another it would wait until that one is awake, or for whoever runs there.  The worker's filter does not
+ * let us: then it begins anywhere. */
+static void stay_here(child *c)
+{
+	uint64_t here[CPU_WORDS] = { 0 };
+	int cpu = sched_getcpu();
+	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof c->cpus, c->cpus);
+
+	if (cpu < 0 || bytes <= 0 || (size_t)cpu >= (size_t)bytes * 8)
+		return;
+	here[cpu / 64] = 1ull << (cpu % 64);
+	if (memcmp(here, c->cpus, (size_t)bytes) && !syscall(SYS_sched_setaffinity, 0, (size_t)bytes, here))
+		c->cpus_bytes = (size_t)bytes;
+}
+
+static void stay_no_more(child *c)
+{
+	if (c->cpus_bytes)
+		syscall(SYS_sched_setaffinity, 0, c->cpus_bytes, c->cpus);
+	c->cpus_bytes = 0;
+}
+
 static int child_run(void *c)
 {
 	child_main(c);
@@ -477,14 +511,19 @@ static int child_run(void *c)
 static int start_as(child *c, bool sharing)
 {
 	static _Alignas(16) char stack[CHILD_STACK];
-	int pid;
+	int pid, error;
 
+	if (sharing)
+		stay_here(c);
 	if (sharing)
 		pid = clone(child_run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
 	else
 		pid = (int)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, NULL);
 	if (pid == 0)
 		child_main(c);
+	error = errno;
+	stay_no_more(c);
+	errno = error;
 	if (pid < 0)
 		return launch_fail(&c->failure, errno, "spawn", "cannot make a process");
 	if (!c->failure.where[0])
