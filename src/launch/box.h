@@ -163,7 +163,7 @@ int root_build(launch_box *box, launch_failure *f);
 int proc_mount(const char *name, launch_failure *f);        /* a fresh proc */
 int proc_mount_devpts(const char *name, launch_failure *f); /* a new instance */
 /* The current directory is the root of a proc; what covers its entries, by absolute paths. */
-int proc_mask(const char *hidden_file, const char *hidden_dir, launch_failure *f);
+int proc_mask(const launch_box *box, const char *hidden_file, const char *hidden_dir, launch_failure *f);
 
 /* ---- privileges.c ---------------------------------------------------------------------------- */
 int privileges_take_ids(const launch_box *box, uint32_t uid, uint32_t gid, launch_failure *f);

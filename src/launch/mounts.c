@@ -292,7 +292,7 @@ static int row_proc(builder *b, const char *path)
 		return -1;
 	if (chdir(name) < 0)
 		return target_fail(b, errno, "enter", path);
-	if (proc_mask(SCRATCH "/" HIDDEN_FILE, SCRATCH "/" HIDDEN_DIR, b->f) < 0)
+	if (proc_mask(b->box, SCRATCH "/" HIDDEN_FILE, SCRATCH "/" HIDDEN_DIR, b->f) < 0)
 		return -1;
 	b->box->held |= LP_MASK_PROC;
 	return 0;

@@ -6,6 +6,9 @@
 #include "proc_parts.h"
 #include "sys.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define TERMINALS "128" /* the machine has 3072 for all sandboxes and containers together */
 
@@ -63,10 +66,51 @@ static int make_read_only(const char *name)
 	return restrict_here(name, MOUNT_ATTR_RDONLY);
 }
 
-int proc_mask(const char *hidden_file, const char *hidden_dir, launch_failure *f)
+static uint64_t read_here(const char *name)
+{
+	int fd = openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
+	char text[24];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return strtoull(text, NULL, 10);
+}
+
+/* What a user of ours takes of these counts for who made the user namespace as well, root included: whoever
+ * took all would leave the services of this machine none.  A share, therefore; no wall is made of it, so
+ * nothing is refused where it cannot be had. */
+static void share_allowances(void)
+{
+	static const struct {
+		const char *machine, *ours;
+		uint64_t most;
+	} all[] = { { "sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances", 32 },
+		    { "sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches", 16384 } };
+	char text[24];
+	size_t i;
+
+	for (i = 0; i < COUNT(all); i++) {
+		uint64_t quarter = read_here(all[i].machine) / 4, share = quarter < all[i].most ? quarter : all[i].most;
+		int fd = openat(AT_FDCWD, all[i].ours, O_WRONLY | O_CLOEXEC), n;
+		ssize_t done;
+
+		if (fd < 0)
+			continue;
+		n = snprintf(text, sizeof text, "%llu", (unsigned long long)share);
+		done = write(fd, text, (size_t)n);
+		(void)done;
+		close(fd);
+	}
+}
+
+int proc_mask(const launch_box *box, const char *hidden_file, const char *hidden_dir, launch_failure *f)
 {
 	size_t i;
 
+	if (box->plan->steps & LP_USERNS)
+		share_allowances();
 	for (i = 0; i < COUNT(proc_read_only); i++)
 		if (make_read_only(proc_read_only[i]) < 0)
 			return launch_fail(f, errno, "mask", "cannot make \"/proc/%s\" read-only",

@@ -25,6 +25,7 @@
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define CHILD_STACK 49152u
+#define MOST_SIGNALS 4096u
 #define OOM_PREFER 300           /* as if it had 30 % of the memory more than it has */
 #define OOM_PREFER_TEXT "300"
 #define POLICY_RESETS 0x40000000 /* SCHED_RESET_ON_FORK */
@@ -248,6 +249,19 @@ static int leave_processor(const child *c, launch_failure *f)
 	return 0;
 }
 
+/* Signals that wait, and timers, count for who made our user namespace as well, root included: a guest
+ * that took them all would leave none to the services of this machine. */
+static int share_signals(void)
+{
+	struct rlimit old;
+	rlim_t share;
+
+	if (getrlimit(RLIMIT_SIGPENDING, &old) < 0)
+		return errno;
+	share = old.rlim_max / 2 < MOST_SIGNALS ? old.rlim_max / 2 : MOST_SIGNALS;
+	return set_limit(RLIMIT_SIGPENDING, share, share);
+}
+
 static int set_limits(const launch_box *box, uint32_t flags, launch_failure *f)
 {
 	const lp_plan *p = box->plan;
@@ -257,6 +271,7 @@ static int set_limits(const launch_box *box, uint32_t flags, launch_failure *f)
 	if (p->steps & LP_SECCOMP) { /* a caller may have them, for sound say: nobody else would run then */
 		error = set_limit(RLIMIT_RTPRIO, 0, 0);
 		error = error ? error : set_limit(RLIMIT_NICE, 0, 0);
+		error = error ? error : share_signals();
 	}
 	if (!error && p->open_files != SB_UNLIMITED)
 		error = set_limit(RLIMIT_NOFILE, p->open_files, p->open_files);
