@@ -66,6 +66,7 @@ check: all
 	tests/wasm/suites $(if $(V),-v) || bad=1; \
 	tests/wasm/backend $(if $(V),-v) || bad=1; \
 	tests/wasm/taken $(if $(V),-v) || bad=1; \
+	tests/wasm/shown $(if $(V),-v) || bad=1; \
 	tests/torture/cli_args $(if $(V),-v) || bad=1; \
 	tests/torture/killed --count 100 $(if $(V),-v) || bad=1; \
 	tests/torture/calls $(if $(V),-v) || bad=1; \

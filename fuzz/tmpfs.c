@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tmpfs.c - the file system of a WebAssembly guest against the kernel's own.
+ * tmpfs.c - the file systems of a WebAssembly guest against the kernel's own: that in memory, and, as the program
+ * fuzz-host (-DOF_HOST), the confined one of a directory of the host.
  *
- * An input is a list of calls.  Each is made on files in memory and on a fresh folder (of a tmpfs where
+ * An input is a list of calls.  Each is made on files of ours and on a fresh folder (of a tmpfs where
  * /dev/shm is one): both must give the same answer, and at the end hold the same tree.  They differ where
  * they are meant to: a path that leaves the directory it starts from, and the text of a link that does so
- * absolutely, is refused in memory.  The kernel is asked beforehand (openat2) whether a path does that.
+ * absolutely, is refused by ours.  The kernel is asked beforehand (openat2) whether a path does that.
  */
 #include "fuzz.h"
 
@@ -46,8 +47,10 @@ typedef struct slot {
 
 typedef struct pair {
 	mem_fs *mem;
+	host_fs *host;
 	vfs *fs;
-	char folder[64];
+	vfs_file *top;
+	char folder[64], ours[64];
 	int root;
 	slot slot[SLOTS];
 } pair;
@@ -111,7 +114,7 @@ static void same(const one_call *c, int mem, int kernel)
 	/* a name that is too long is noticed sooner or later than what else is wrong */
 	if (mem == kernel || (mem && kernel && (mem == -ENAMETOOLONG || kernel == -ENAMETOOLONG)))
 		return;
-	fprintf(stderr, "call %u flags %u path \"%.40s\" to \"%.40s\" text \"%s\": in memory %d (%s), the kernel %d (%s)\n",
+	fprintf(stderr, "call %u flags %u path \"%.40s\" to \"%.40s\" text \"%s\": ours %d (%s), the kernel %d (%s)\n",
 		c->what, c->flags, c->path, c->to, c->text, mem, strerror(-mem), kernel, strerror(-kernel));
 	abort();
 }
@@ -135,6 +138,9 @@ static void do_open(pair *p, const one_call *c)
 
 	if (f & VFS_CREATE)
 		f &= ~(uint32_t)VFS_DIRECTORY; /* kernels differ */
+#ifdef OF_HOST
+	f |= VFS_READ; /* as the kernel's is opened */
+#endif
 	flags |= (f & VFS_WRITE ? O_RDWR : O_RDONLY) | (f & VFS_CREATE ? O_CREAT : 0) | (f & VFS_TRUNC ? O_TRUNC : 0) |
 		 (exclusive ? O_EXCL : 0) | (f & VFS_DIRECTORY ? O_DIRECTORY : 0) | (f & VFS_FOLLOW ? 0 : O_NOFOLLOW);
 	rc = p->fs->ops->open(p->fs, c->dir->file, c->path, f, &file);
@@ -365,7 +371,7 @@ static const slot *base(const pair *p, uint8_t which, const slot *root)
 
 static void make_call(pair *p, const uint8_t *in)
 {
-	const slot root = { .file = mem_root(p->mem), .fd = p->root, .used = true, .dir = true };
+	const slot root = { .file = p->top, .fd = p->root, .used = true, .dir = true };
 	const one_call c = { .what = in[0] % 15, .flags = in[4], .value = in[5],
 		.path = paths[in[2] % BASE_ARRAY_LEN(paths)], .to = paths[in[3] % BASE_ARRAY_LEN(paths)],
 		.text = texts[in[3] % BASE_ARRAY_LEN(texts)], .dir = base(p, in[1], &root),
@@ -387,25 +393,60 @@ static void make_call(pair *p, const uint8_t *in)
 		do_bytes(p, &c);
 }
 
+static void fresh(char name[64], int *fd)
+{
+	snprintf(name, 64, "%s/sb-fuzz.XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	FUZZ_CHECK(mkdtemp(name));
+	*fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	FUZZ_CHECK(*fd >= 0);
+}
+
+static void begin(pair *p)
+{
+	fresh(p->folder, &p->root);
+#ifdef OF_HOST
+	int fd;
+
+	fresh(p->ours, &fd);
+	p->host = host_new();
+	p->top = p->host ? host_dir(fd) : NULL;
+	FUZZ_CHECK(p->top);
+	host_may_change(p->host);
+	p->fs = host_vfs(p->host);
+#else
+	p->mem = mem_new(SB_UNLIMITED, SB_UNLIMITED);
+	p->fs = mem_vfs(p->mem);
+	p->top = mem_root(p->mem);
+#endif
+}
+
+static void end(pair *p)
+{
+	clear(p->root);
+	FUZZ_CHECK(!rmdir(p->folder));
+#ifdef OF_HOST
+	clear(open(p->ours, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	FUZZ_CHECK(!rmdir(p->ours));
+	p->fs->ops->close(p->fs, p->top);
+	host_free(p->host);
+#else
+	mem_free(p->mem);
+#endif
+}
+
 int fuzz_one(uint8_t *data, size_t len)
 {
-	pair p = { .mem = mem_new(SB_UNLIMITED, SB_UNLIMITED), .root = -1 };
+	pair p = { .root = -1 };
 
-	p.fs = mem_vfs(p.mem);
-	snprintf(p.folder, sizeof p.folder, "%s/sb-fuzz.XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	FUZZ_CHECK(mkdtemp(p.folder));
-	p.root = open(p.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FUZZ_CHECK(p.root >= 0);
+	begin(&p);
 	for (size_t i = 0; i < SLOTS; i++)
 		p.slot[i].fd = -1;
 	for (size_t i = 0; i < CALLS_MAX && (i + 1) * CALL_BYTES <= len; i++)
 		make_call(&p, data + i * CALL_BYTES);
-	compare_tree(&p, mem_root(p.mem), p.root);
+	compare_tree(&p, p.top, p.root);
 	for (size_t i = 0; i < SLOTS; i++)
 		drop(&p, &p.slot[i]);
-	clear(p.root);
-	FUZZ_CHECK(!rmdir(p.folder));
-	mem_free(p.mem);
+	end(&p);
 	return 1;
 }
 

@@ -48,6 +48,7 @@ void mem_node_put(mem_fs *fs, mem_node *node)
 		fs->bytes -= node->size;
 	if (!node->borrowed)
 		free(node->data);
+	free(node->mounted);
 	free(node->at);
 	free(node);
 }
@@ -465,7 +466,7 @@ static const vfs_ops mem_ops = {
 	.sync = mem_sync, .list = mem_list, .stat_at = mem_stat_at,
 	.set_times_at = mem_set_times_at, .mkdir = mem_mkdir, .rmdir = mem_rmdir,
 	.unlink = mem_unlink, .rename = mem_rename, .link = mem_link, .symlink = mem_symlink,
-	.readlink = mem_readlink,
+	.readlink = mem_readlink, .cross = mem_cross,
 };
 
 mem_fs *mem_new(uint64_t max_bytes, uint64_t max_nodes)
@@ -509,6 +510,7 @@ void mem_free(mem_fs *fs)
 				continue;
 			if (!node->borrowed)
 				free(node->data);
+			free(node->mounted);
 			free(node->at);
 			free(node);
 		}

@@ -18,6 +18,13 @@ typedef struct mem_entry {
 	char name[];
 } mem_entry;
 
+/* What is mounted at a directory or a file: mem_mount(). */
+typedef struct mem_mounted {
+	vfs *fs;
+	vfs_file *dir;
+	char name[VFS_NAME_MAX + 1]; /* "" = the directory itself */
+} mem_mounted;
+
 struct mem_node {
 	uint64_t ino;
 	uint32_t links, opens;   /* names; open files */
@@ -26,6 +33,7 @@ struct mem_node {
 	int64_t atime_ns, mtime_ns, ctime_ns;
 	uint8_t *data;           /* of a file; text of a link */
 	uint64_t size, room;
+	mem_mounted *mounted;    /* or NULL; then the node itself stays empty */
 	/* of a directory: */
 	mem_node *parent;        /* NULL: the root, or removed */
 	mem_entry **at;          /* by cookie; holes where names were removed */
@@ -47,6 +55,7 @@ struct mem_fs {
 	uint64_t seed, next_ino;
 	uint64_t bytes, max_bytes, nodes, max_nodes;
 	uint64_t bytes_refused, nodes_refused;
+	bool mounts;             /* there are some */
 };
 
 static inline mem_fs *mem_fs_of(vfs *fs)
@@ -82,12 +91,10 @@ typedef struct mem_place {
 	bool slash;              /* a slash behind the last name */
 	char text[2 * VFS_PATH_MAX];
 } mem_place;
-/* A link at the end: its own name is meant, whatever stands behind it (MEM_NAME); it is followed if there
- * is a slash behind it (MEM_STAY), if there is none, its own or of a link before it (MEM_MAKE: no file can
- * be made there), or always.  0 also if nothing is there; but with MEM_STAY and MEM_FOLLOW not if there is a
- * slash behind what is no directory. */
-enum { MEM_NAME = 0, MEM_STAY, MEM_MAKE, MEM_FOLLOW };
-int mem_resolve(mem_fs *fs, mem_node *base, const char *path, int follow, mem_place *place);
+/* how: VFS_WALK_*.  0 also if nothing is there; but with STAY and FOLLOW not if there is a slash behind what is no
+ * directory. */
+int mem_resolve(mem_fs *fs, mem_node *base, const char *path, int how, mem_place *place);
+int mem_cross(vfs *face, vfs_file *dir, const char *path, int how, vfs_crossing *to);
 
 /* ---- mem_names.c ---- */
 int mem_open(vfs *face, vfs_file *dir, const char *path, uint32_t flags, vfs_file **file);

@@ -42,7 +42,7 @@ int mem_mkdir(vfs *face, vfs_file *dir, const char *path)
 {
 	mem_place p;
 	mem_node *node;
-	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, MEM_NAME, &p);
+	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, VFS_WALK_NAME, &p);
 
 	return rc ? rc : names_make(mem_fs_of(face), &p, VFS_DIR, &node);
 }
@@ -62,7 +62,7 @@ int mem_symlink(vfs *face, const char *text, vfs_file *dir, const char *path)
 		return -ENAMETOOLONG;
 	if (text[0] == '/')
 		return -EPERM;
-	rc = mem_resolve(fs, mem_of(dir), path, MEM_NAME, &p);
+	rc = mem_resolve(fs, mem_of(dir), path, VFS_WALK_NAME, &p);
 	if (!rc && !p.node && p.slash)
 		rc = -ENOENT;
 	if (rc)
@@ -104,11 +104,9 @@ int mem_open(vfs *face, vfs_file *dir, const char *path, uint32_t flags, vfs_fil
 {
 	mem_fs *fs = mem_fs_of(face);
 	bool create = flags & VFS_CREATE;
-	bool follow = (flags & VFS_FOLLOW) && !(create && (flags & VFS_EXCL));
 	mem_place p;
 	mem_node *node;
-	int rc = mem_resolve(fs, mem_of(dir), path,
-			     create ? follow ? MEM_MAKE : MEM_NAME : follow ? MEM_FOLLOW : MEM_STAY, &p);
+	int rc = mem_resolve(fs, mem_of(dir), path, vfs_walk_of(flags), &p);
 
 	if (!rc && create && p.slash && p.last == MEM_LAST_NAME)
 		rc = -EISDIR;
@@ -136,7 +134,7 @@ int mem_open(vfs *face, vfs_file *dir, const char *path, uint32_t flags, vfs_fil
 int mem_stat_at(vfs *face, vfs_file *dir, const char *path, bool follow, vfs_stat *out)
 {
 	mem_place p;
-	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, follow ? MEM_FOLLOW : MEM_STAY, &p);
+	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, follow ? VFS_WALK_FOLLOW : VFS_WALK_STAY, &p);
 
 	if (!rc && !p.node)
 		rc = -ENOENT;
@@ -149,7 +147,7 @@ int mem_set_times_at(vfs *face, vfs_file *dir, const char *path, bool follow, in
 		     int64_t mtime_ns)
 {
 	mem_place p;
-	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, follow ? MEM_FOLLOW : MEM_STAY, &p);
+	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, follow ? VFS_WALK_FOLLOW : VFS_WALK_STAY, &p);
 
 	if (!rc && !p.node)
 		rc = -ENOENT;
@@ -159,7 +157,7 @@ int mem_set_times_at(vfs *face, vfs_file *dir, const char *path, bool follow, in
 int mem_readlink(vfs *face, vfs_file *dir, const char *path, void *out, size_t cap, size_t *len)
 {
 	mem_place p;
-	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, MEM_STAY, &p);
+	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, VFS_WALK_STAY, &p);
 
 	if (!rc && !p.node)
 		rc = -ENOENT;
@@ -177,7 +175,7 @@ int mem_readlink(vfs *face, vfs_file *dir, const char *path, void *out, size_t c
 int mem_rmdir(vfs *face, vfs_file *dir, const char *path)
 {
 	mem_place p;
-	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, MEM_NAME, &p);
+	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, VFS_WALK_NAME, &p);
 
 	if (rc)
 		return rc;
@@ -189,6 +187,8 @@ int mem_rmdir(vfs *face, vfs_file *dir, const char *path)
 		return -ENOENT;
 	if (p.node->type != VFS_DIR)
 		return -ENOTDIR;
+	if (p.node->mounted)
+		return -EBUSY;
 	if (p.dir->readonly)
 		return -EROFS;
 	if (p.node->live)
@@ -200,7 +200,7 @@ int mem_rmdir(vfs *face, vfs_file *dir, const char *path)
 int mem_unlink(vfs *face, vfs_file *dir, const char *path)
 {
 	mem_place p;
-	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, MEM_NAME, &p);
+	int rc = mem_resolve(mem_fs_of(face), mem_of(dir), path, VFS_WALK_NAME, &p);
 
 	if (rc)
 		return rc;
@@ -212,6 +212,8 @@ int mem_unlink(vfs *face, vfs_file *dir, const char *path)
 		return -EISDIR;
 	if (p.slash)
 		return -ENOTDIR;
+	if (p.node->mounted)
+		return -EBUSY;
 	if (p.dir->readonly)
 		return -EROFS;
 	mem_entry_unlink(mem_fs_of(face), p.entry);
@@ -236,6 +238,8 @@ static int names_may_rename(const mem_place *from, const mem_place *to)
 		return -EBUSY;
 	if (!from->node)
 		return -ENOENT;
+	if (from->node->mounted || (to->node && to->node->mounted))
+		return -EBUSY;
 	if (from->dir->readonly || to->dir->readonly)
 		return -EROFS;
 	if (to->dir->parent == NULL && to->dir->ino != 1)
@@ -261,10 +265,10 @@ int mem_rename(vfs *face, vfs_file *dir, const char *path, vfs_file *to_dir, con
 	mem_place from, to;
 	mem_node *node;
 	mem_entry *entry;
-	int rc = mem_resolve(fs, mem_of(dir), path, MEM_NAME, &from);
+	int rc = mem_resolve(fs, mem_of(dir), path, VFS_WALK_NAME, &from);
 
 	if (!rc)
-		rc = mem_resolve(fs, mem_of(to_dir), to_path, MEM_NAME, &to);
+		rc = mem_resolve(fs, mem_of(to_dir), to_path, VFS_WALK_NAME, &to);
 	/* a directory over a file with a slash: the file is what is wrong either way */
 	if (!rc)
 		rc = names_may_rename(&from, &to);
@@ -292,12 +296,12 @@ int mem_link(vfs *face, vfs_file *dir, const char *path, bool follow, vfs_file *
 	mem_fs *fs = mem_fs_of(face);
 	mem_place from, to;
 	mem_entry *entry;
-	int rc = mem_resolve(fs, mem_of(dir), path, follow ? MEM_FOLLOW : MEM_STAY, &from);
+	int rc = mem_resolve(fs, mem_of(dir), path, follow ? VFS_WALK_FOLLOW : VFS_WALK_STAY, &from);
 
 	if (!rc && !from.node)
 		rc = -ENOENT;
 	if (!rc)
-		rc = mem_resolve(fs, mem_of(to_dir), to_path, MEM_NAME, &to);
+		rc = mem_resolve(fs, mem_of(to_dir), to_path, VFS_WALK_NAME, &to);
 	if (rc)
 		return rc;
 	if (!to.node && to.slash)
@@ -400,6 +404,28 @@ int mem_add_file(mem_fs *fs, const char *path, const void *data, uint64_t len, u
 	return rc;
 }
 
+int mem_mount(mem_fs *fs, const char *path, vfs *with, vfs_file *dir, const char *name)
+{
+	size_t len = name ? strlen(name) : 0;
+	mem_mounted *m = calloc(1, sizeof *m);
+	mem_node *node = NULL;
+	int rc = !m ? -ENOMEM : len >= sizeof m->name ? -ENAMETOOLONG :
+		 names_lay_path(fs, path, name ? VFS_FILE : VFS_DIR, MEM_READONLY | MEM_FREE, &node);
+
+	if (!rc && (node == fs->root || node->mounted || node->live || node->data))
+		rc = -EEXIST;
+	if (rc) {
+		free(m);
+		return rc;
+	}
+	m->fs = with;
+	m->dir = dir;
+	memcpy(m->name, name ? name : "", len + 1);
+	node->mounted = m;
+	node->readonly = fs->mounts = true;
+	return 0;
+}
+
 /* ---- Taking away ------------------------------------------------------------------------------ */
 
 /* Always the first name that is left: a directory that has become empty is the first of its own. */
@@ -431,7 +457,7 @@ static void names_clear(mem_fs *fs, mem_node *top)
 
 static int names_inside(mem_fs *fs, const char *path, mem_place *place)
 {
-	int rc = mem_resolve(fs, fs->root, path + strspn(path, "/"), MEM_NAME, place);
+	int rc = mem_resolve(fs, fs->root, path + strspn(path, "/"), VFS_WALK_NAME, place);
 
 	return rc == -ENOENT || rc == -ENOTDIR || (!rc && !place->node) ? 1 : rc;
 }

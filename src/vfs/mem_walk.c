@@ -5,6 +5,9 @@
  * Names are taken one by one; the text of a link takes the place of its name in front of what is
  * left.  `depth` counts how far beneath the directory of the start we are: a ".." at 0 would leave it,
  * and is refused, whoever brought it, path or link.
+ *
+ * Another file system that is mounted here is entered by mem_cross() alone: it stops there, and says what is
+ * left of the path.
  */
 #include "mem_fs.h"
 
@@ -17,8 +20,14 @@ typedef struct walk {
 	mem_place *place;
 	mem_node *at;
 	uint32_t depth, links;
-	int follow; /* MEM_NAME.. */
+	int follow; /* VFS_WALK_NAME.. */
 	size_t from; /* of what is left in place->text */
+	/* of mem_cross(): */
+	vfs_crossing *to; /* NULL = nothing is entered */
+	mem_node *base;
+	const mem_mounted *into; /* what was entered: the rest is meant there */
+	bool leaves; /* what is left leads out of what is mounted where we are */
+	bool anew;   /* to->path is another path to the same place, through nothing that is mounted */
 } walk;
 
 static bool walk_more(const char *rest)
@@ -75,6 +84,117 @@ static int walk_dots(walk *w, size_t len, bool more, bool slash)
 	return 0;
 }
 
+/* ---- Into what is mounted ------------------------------------------------------------------------ */
+
+/* A ".." in `rest` by which it climbs out of where it begins, if none of its names is a link. */
+static const char *walk_out(const char *rest)
+{
+	int depth = 0;
+
+	for (const char *at = rest; *at; at += strspn(at, "/")) {
+		size_t len = strcspn(at, "/");
+
+		if (len == 2 && at[0] == '.' && at[1] == '.') {
+			if (depth-- == 0)
+				return at;
+		} else if (len != 1 || at[0] != '.') {
+			depth++;
+		}
+		at += len;
+	}
+	return NULL;
+}
+
+/* Does `path` lead from where that is mounted to there again?  1 or 0, or -errno. */
+static int walk_returns(const mem_mounted *m, const char *path)
+{
+	vfs_stat at, top;
+	int rc = m->fs->ops->stat_at(m->fs, m->dir, path, true, &at);
+
+	if (!rc)
+		rc = m->fs->ops->stat(m->fs, m->dir, &top);
+	return rc ? rc : at.dev == top.dev && at.ino == top.ino;
+}
+
+static const mem_entry *walk_name(const mem_node *node)
+{
+	const mem_node *dir = node->parent;
+
+	for (size_t i = 0; i < dir->count; i++)
+		if (dir->at[i] && dir->at[i]->node == node)
+			return dir->at[i];
+	return NULL;
+}
+
+/* The names from where the walk began to where we are, and then `rest`, as if the path had been that. */
+static int walk_again(walk *w, const char *rest)
+{
+	char *text = w->to->path;
+	size_t len = strlen(rest) + 1, at = sizeof w->to->path;
+
+	if (len > at)
+		return -ENAMETOOLONG;
+	at -= len;
+	memcpy(text + at, rest, len);
+	for (; w->depth; w->depth--, w->at = w->at->parent) {
+		const mem_entry *e = w->at->parent ? walk_name(w->at) : NULL;
+
+		if (!e || (size_t)e->len + 1 > at)
+			return e ? -ENAMETOOLONG : -ENOENT;
+		text[--at] = '/';
+		at -= e->len;
+		memcpy(text + at, e->name, e->len);
+	}
+	memmove(text, text + at, sizeof w->to->path - at);
+	memcpy(w->place->text, text, sizeof w->to->path - at);
+	w->at = w->base;
+	w->from = 0;
+	w->anew = true;
+	return 0;
+}
+
+/* We are where something is mounted, and more of the path is left.  Either it is meant there, or leads there and
+ * back to us, and goes on above. */
+static int walk_enter(walk *w, const mem_mounted *m, bool *done)
+{
+	char *rest = w->place->text + w->from;
+	const char *out = m->name[0] ? NULL : walk_out(rest);
+	int rc = 0;
+
+	if (out == rest) {
+		w->leaves = true;
+		return 0;
+	}
+	if (out) {
+		char *end = rest + (out - rest);
+
+		*end = '\0';
+		rc = walk_returns(m, rest);
+		*end = '.';
+	}
+	if (rc)
+		return rc < 0 ? rc : walk_again(w, out);
+	w->into = m;
+	*done = true;
+	return 0;
+}
+
+/* The path ends where something is mounted: its top is meant, but for what is done to a name. */
+static void walk_end_there(walk *w, bool slash)
+{
+	const mem_node *node = w->place->node;
+
+	if (!w->to || !node || !node->mounted || w->follow == VFS_WALK_NAME)
+		return;
+	w->into = node->mounted;
+	memcpy(w->place->text, slash ? "./" : ".", slash ? 3 : 2);
+	w->from = 0;
+	if (w->into->name[0])
+		w->place->text[0] = '\0'; /* the name itself; with a slash, what is no directory */
+	if (w->into->name[0] && slash)
+		memcpy(w->place->text, "/", 2);
+}
+
 /* One name; *done when it was the last. */
 static int walk_step(walk *w, bool *done)
 {
@@ -84,6 +204,9 @@ static int walk_step(walk *w, bool *done)
 	bool more = walk_more(rest), slash = *rest == '/';
 	mem_entry *e;
 
+	if (w->to && w->at->mounted && !w->leaves)
+		return walk_enter(w, w->at->mounted, done);
+	w->leaves = false;
 	if (len > VFS_NAME_MAX)
 		return -ENAMETOOLONG;
 	if (w->at->type != VFS_DIR)
@@ -93,17 +216,23 @@ static int walk_step(walk *w, bool *done)
 		int rc = walk_dots(w, len, more, slash);
 
 		w->from += len + strspn(rest, "/");
+		if (!rc && !more)
+			walk_end_there(w, slash);
 		return rc;
 	}
 	e = mem_find(w->fs, w->at, name, len);
-	if (e && e->node->type == VFS_LINK && (more || w->follow == MEM_FOLLOW ||
-					 w->follow == (slash ? MEM_STAY : MEM_MAKE))) {
+	if (e && e->node->type == VFS_LINK && (more || w->follow == VFS_WALK_FOLLOW ||
+					 w->follow == (slash ? VFS_WALK_STAY : VFS_WALK_MAKE))) {
 		*done = false;
 		return walk_expand(w, e->node, w->from + len);
 	}
 	if (!more) {
 		walk_end(w, MEM_LAST_NAME, e ? e->node : NULL, e, len, slash);
-		return e && slash && (w->follow == MEM_STAY || w->follow == MEM_FOLLOW) && e->node->type != VFS_DIR ?
+		walk_end_there(w, slash);
+		if (w->into)
+			return 0;
+		return e && slash && e->node->type != VFS_DIR &&
+				       (w->follow == VFS_WALK_STAY || w->follow == VFS_WALK_FOLLOW) ?
 			       -ENOTDIR : 0;
 	}
 	if (!e)
@@ -111,12 +240,11 @@ static int walk_step(walk *w, bool *done)
 	w->at = e->node;
 	w->depth++;
 	w->from += len + strspn(rest, "/");
-	return w->at->type == VFS_DIR ? 0 : -ENOTDIR;
+	return w->at->type == VFS_DIR || (w->to && w->at->mounted) ? 0 : -ENOTDIR;
 }
 
-int mem_resolve(mem_fs *fs, mem_node *base, const char *path, int follow, mem_place *place)
+static int walk_all(walk *w, const char *path)
 {
-	walk w = { .fs = fs, .place = place, .at = base, .follow = follow };
 	size_t len = strnlen(path, VFS_PATH_MAX);
 	bool done = false;
 	int rc = 0;
@@ -127,12 +255,49 @@ int mem_resolve(mem_fs *fs, mem_node *base, const char *path, int follow, mem_pl
 		return -ENOENT;
 	if (path[0] == '/')
 		return -EPERM;
-	if (base->type != VFS_DIR)
+	if (w->at->type != VFS_DIR)
 		return -ENOTDIR;
-	memcpy(place->text, path, len + 1);
+	memcpy(w->place->text, path, len + 1);
 	while (!rc && !done)
-		rc = walk_step(&w, &done);
+		rc = walk_step(w, &done);
 	return rc;
+}
+
+int mem_resolve(mem_fs *fs, mem_node *base, const char *path, int how, mem_place *place)
+{
+	walk w = { .fs = fs, .place = place, .at = base, .follow = how };
+
+	return walk_all(&w, path);
+}
+
+int mem_cross(vfs *face, vfs_file *dir, const char *path, int how, vfs_crossing *to)
+{
+	mem_place place;
+	walk w = { .fs = mem_fs_of(face), .place = &place, .at = mem_of(dir), .base = mem_of(dir), .follow = how,
+		   .to = to };
+	const char *rest;
+	size_t name, len;
+	int rc;
+
+	if (!w.fs->mounts)
+		return 0;
+	rc = walk_all(&w, path);
+	to->fs = face;
+	to->dir = dir;
+	if (rc || !w.into)
+		return w.anew; /* what is wrong with the path is told by whatever it is meant for */
+	rest = place.text + w.from;
+	name = strlen(w.into->name);
+	len = strlen(rest);
+	if (name + len + 2 > sizeof to->path)
+		return -ENAMETOOLONG;
+	to->fs = w.into->fs;
+	to->dir = w.into->dir;
+	memcpy(to->path, w.into->name, name);
+	if (name && len && rest[0] != '/')
+		to->path[name++] = '/';
+	memcpy(to->path + name, rest, len + 1);
+	return 1;
 }
 
 /* ---- The whole tree, for whoever collects it ---------------------------------------------------- */
@@ -153,7 +318,7 @@ int mem_walk(mem_fs *fs, const char *dir, mem_each_fn each, void *user)
 	char path[VFS_PATH_MAX];
 	mem_place place;
 	size_t depth = 1;
-	int rc = mem_resolve(fs, fs->root, dir + strspn(dir, "/"), MEM_NAME, &place);
+	int rc = mem_resolve(fs, fs->root, dir + strspn(dir, "/"), VFS_WALK_NAME, &place);
 
 	if (rc || !place.node || place.node->type != VFS_DIR)
 		return rc ? rc : place.node ? -ENOTDIR : -ENOENT;

@@ -2,7 +2,7 @@
 /*
  * vfs.h - file systems as one table of functions, for a layer above that speaks to a guest.
  *
- * Two of them: mem.c (in memory, with live quotas) and host.c (a directory of the host, confined).
+ * Two of them: mem.c (in memory, with live quotas) and host.c (directories of the host, confined).
  * An open file or directory is a vfs_file; the offset of a stream is the caller's.  All functions
  * return 0 or -errno as Linux would; a path that would leave the directory it starts from is -EPERM.
  * Paths are NUL-ended, not empty, relative to `dir`; a leading "/" is -EPERM.  One thread.
@@ -24,6 +24,20 @@ enum { VFS_READ = 1, VFS_WRITE = 2, VFS_CREATE = 4, VFS_EXCL = 8, VFS_TRUNC = 16
 #define VFS_APPEND UINT64_MAX    /* as an offset: the end */
 #define VFS_TIME_OMIT INT64_MIN  /* as a time: leave it */
 
+/* What a walk does with a link at the end of a path: its own name is meant, whatever stands behind it (NAME);
+ * it is followed if there is a slash behind it (STAY), if there is none, its own or of a link before it (MAKE:
+ * no file can be made there), or always. */
+enum { VFS_WALK_NAME = 0, VFS_WALK_STAY, VFS_WALK_MAKE, VFS_WALK_FOLLOW };
+/* Of an open() with these flags. */
+static inline int vfs_walk_of(uint32_t flags)
+{
+	bool create = flags & VFS_CREATE, follow = (flags & VFS_FOLLOW) && !(create && (flags & VFS_EXCL));
+
+	if (create)
+		return follow ? VFS_WALK_MAKE : VFS_WALK_NAME;
+	return follow ? VFS_WALK_FOLLOW : VFS_WALK_STAY;
+}
+
 typedef struct vfs_stat {
 	uint64_t dev, ino, links, size;
 	int64_t atime_ns, mtime_ns, ctime_ns;
@@ -32,6 +46,11 @@ typedef struct vfs_stat {
 
 typedef struct vfs_file vfs_file;
 typedef struct vfs vfs;
+typedef struct vfs_crossing {
+	vfs *fs;
+	vfs_file *dir;
+	char path[VFS_PATH_MAX];
+} vfs_crossing;
 
 /* One name of a directory; false ends the listing.  next: where to go on behind it. */
 typedef bool (*vfs_each_fn)(void *user, const char *name, size_t len, uint64_t ino, int type,
@@ -64,6 +83,9 @@ typedef struct vfs_ops {
 	/* The text without a NUL; cut at cap as readlink(2) does. */
 	int (*readlink)(vfs *fs, vfs_file *dir, const char *path, void *out, size_t cap,
 			size_t *len);
+	/* NULL: never.  1 if the path leads into another file system, which is mounted in this one: what is
+	 * left of it, from where in that one; else 0.  `how`: VFS_WALK_* of whatever is to be done there. */
+	int (*cross)(vfs *fs, vfs_file *dir, const char *path, int how, struct vfs_crossing *to);
 } vfs_ops;
 
 struct vfs {
@@ -85,6 +107,9 @@ vfs_file *mem_root(mem_fs *fs);
 enum { MEM_READONLY = 1, MEM_FREE = 2, MEM_BORROWED = 4 };
 int mem_add_dir(mem_fs *fs, const char *path, uint32_t flags);
 int mem_add_file(mem_fs *fs, const char *path, const void *data, uint64_t len, uint32_t flags);
+/* Another file system's directory `dir` at a path where nothing stands yet; of it the one file `name`, unless
+ * that is NULL.  It cannot be removed or renamed.  The functions of this one do not lead there: see cross(). */
+int mem_mount(mem_fs *fs, const char *path, vfs *with, vfs_file *dir, const char *name);
 /* Takes away what stands at an absolute path, with all beneath it, whoever may write there; nothing there is
  * fine.  mem_clear(): only what is beneath. */
 int mem_drop(mem_fs *fs, const char *path);
@@ -98,5 +123,15 @@ void mem_tell(const mem_fs *fs, mem_usage *out);
 typedef bool (*mem_each_fn)(void *user, const char *path, int type, const void *data, uint64_t len,
 			    bool whole);
 int mem_walk(mem_fs *fs, const char *dir, mem_each_fn each, void *user);
+
+/* ---- host.c, host_walk.c, host_names.c: directories of the host ------------------------------- */
+typedef struct host_fs host_fs;
+/* Nothing is changed anywhere, whatever the mounts allow, until that is said.  NULL = no memory. */
+host_fs *host_new(void);
+void host_may_change(host_fs *fs);
+void host_free(host_fs *fs);
+vfs *host_vfs(host_fs *fs);
+/* A directory to start from, which takes over its descriptor; NULL = no memory. */
+vfs_file *host_dir(int fd);
 
 #endif /* SB_VFS_VFS_H */

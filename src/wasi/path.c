@@ -27,51 +27,77 @@ static uint32_t take(const wasi *w, uint64_t at, uint64_t len, char path[VFS_PAT
 	return len ? WASI_OK : WASI_ENOENT;
 }
 
-/* A directory with these rights, and the path behind it. */
-static uint32_t need(const wasi *w, uint64_t number, uint64_t rights, uint64_t at, uint64_t len,
-		     wasi_fd **fd, char path[VFS_PATH_MAX])
+/* A path in the file system that it is meant for, which need not be that of the directory it was given with. */
+typedef vfs_crossing place;
+
+static uint32_t settle(const wasi_fd *fd, int how, place *at)
+{
+	char path[VFS_PATH_MAX];
+	int rc;
+
+	at->fs = fd->fs;
+	at->dir = fd->file;
+	if (!fd->fs->ops->cross)
+		return WASI_OK;
+	memcpy(path, at->path, strlen(at->path) + 1);
+	rc = fd->fs->ops->cross(fd->fs, fd->file, path, how, at);
+	if (rc == 0)
+		memcpy(at->path, path, strlen(path) + 1);
+	return rc < 0 ? fds_errno(rc) : WASI_OK;
+}
+
+/* A directory with these rights, and the path behind it.  how: VFS_WALK_* of what is to be done there. */
+static uint32_t need(const wasi *w, uint64_t number, uint64_t rights, uint64_t text, uint64_t len, int how,
+		     wasi_fd **fd, place *at)
 {
 	uint32_t rc = fds_need_dir(w, number, rights, fd);
 
-	return rc ? rc : take(w, at, len, path);
+	if (!rc)
+		rc = take(w, text, len, at->path);
+	return rc ? rc : settle(*fd, how, at);
+}
+
+static int walk_how(uint64_t flags)
+{
+	return flags & FOLLOW ? VFS_WALK_FOLLOW : VFS_WALK_STAY;
 }
 
 CALL(path_create_directory)
 {
-	char path[VFS_PATH_MAX];
 	wasi_fd *fd;
-	uint32_t rc = need(w, a[0], WASI_R_CREATE_DIR, a[1], a[2], &fd, path);
+	place at;
+	uint32_t rc = need(w, a[0], WASI_R_CREATE_DIR, a[1], a[2], VFS_WALK_NAME, &fd, &at);
 
-	return rc ? rc : fds_errno(fd->fs->ops->mkdir(fd->fs, fd->file, path));
+	return rc ? rc : fds_errno(at.fs->ops->mkdir(at.fs, at.dir, at.path));
 }
 
 CALL(path_remove_directory)
 {
-	char path[VFS_PATH_MAX];
 	wasi_fd *fd;
-	uint32_t rc = need(w, a[0], WASI_R_REMOVE_DIR, a[1], a[2], &fd, path);
+	place at;
+	uint32_t rc = need(w, a[0], WASI_R_REMOVE_DIR, a[1], a[2], VFS_WALK_NAME, &fd, &at);
 
-	return rc ? rc : fds_errno(fd->fs->ops->rmdir(fd->fs, fd->file, path));
+	return rc ? rc : fds_errno(at.fs->ops->rmdir(at.fs, at.dir, at.path));
 }
 
 CALL(path_unlink_file)
 {
-	char path[VFS_PATH_MAX];
 	wasi_fd *fd;
-	uint32_t rc = need(w, a[0], WASI_R_UNLINK, a[1], a[2], &fd, path);
+	place at;
+	uint32_t rc = need(w, a[0], WASI_R_UNLINK, a[1], a[2], VFS_WALK_NAME, &fd, &at);
 
-	return rc ? rc : fds_errno(fd->fs->ops->unlink(fd->fs, fd->file, path));
+	return rc ? rc : fds_errno(at.fs->ops->unlink(at.fs, at.dir, at.path));
 }
 
 static uint32_t get(wasi *w, const uint64_t *a, bool old)
 {
-	char path[VFS_PATH_MAX];
 	vfs_stat st;
 	wasi_fd *fd;
-	uint32_t rc = need(w, a[0], WASI_R_PATH_STAT, a[2], a[3], &fd, path);
+	place at;
+	uint32_t rc = need(w, a[0], WASI_R_PATH_STAT, a[2], a[3], walk_how(a[1]), &fd, &at);
 
 	if (!rc)
-		rc = fds_errno(fd->fs->ops->stat_at(fd->fs, fd->file, path, a[1] & FOLLOW, &st));
+		rc = fds_errno(at.fs->ops->stat_at(at.fs, at.dir, at.path, a[1] & FOLLOW, &st));
 	return rc ? rc : stat_store(w, a[4], &st, old);
 }
 
@@ -87,75 +113,74 @@ CALL(path_filestat_get_old)
 
 CALL(path_filestat_set_times)
 {
-	char path[VFS_PATH_MAX];
 	int64_t times[2];
 	wasi_fd *fd;
-	uint32_t rc = need(w, a[0], WASI_R_PATH_SET_TIMES, a[2], a[3], &fd, path);
+	place at;
+	uint32_t rc = need(w, a[0], WASI_R_PATH_SET_TIMES, a[2], a[3], walk_how(a[1]), &fd, &at);
 
 	if (!rc)
 		rc = stat_times(a[4], a[5], call_arg32(a, 6), times);
-	return rc ? rc : fds_errno(fd->fs->ops->set_times_at(fd->fs, fd->file, path, a[1] & FOLLOW,
-							     times[0], times[1]));
+	return rc ? rc : fds_errno(at.fs->ops->set_times_at(at.fs, at.dir, at.path, a[1] & FOLLOW, times[0],
+							    times[1]));
 }
 
 /* Both ends in one file system. */
-static uint32_t need_two(const wasi_fd *from, const wasi_fd *to)
+static uint32_t need_two(const place *from, const place *to)
 {
 	return from->fs == to->fs ? WASI_OK : WASI_EXDEV;
 }
 
 CALL(path_link)
 {
-	char path[VFS_PATH_MAX], to_path[VFS_PATH_MAX];
-	wasi_fd *fd, *to;
-	uint32_t rc = need(w, a[0], WASI_R_LINK_SOURCE, a[2], a[3], &fd, path);
+	place from, to;
+	wasi_fd *fd;
+	uint32_t rc = need(w, a[0], WASI_R_LINK_SOURCE, a[2], a[3], walk_how(a[1]), &fd, &from);
 
 	if (!rc)
-		rc = need(w, a[4], WASI_R_LINK_TARGET, a[5], a[6], &to, to_path);
+		rc = need(w, a[4], WASI_R_LINK_TARGET, a[5], a[6], VFS_WALK_NAME, &fd, &to);
 	if (!rc)
-		rc = need_two(fd, to);
-	return rc ? rc : fds_errno(fd->fs->ops->link(fd->fs, fd->file, path, a[1] & FOLLOW, to->file,
-						     to_path));
+		rc = need_two(&from, &to);
+	return rc ? rc : fds_errno(from.fs->ops->link(from.fs, from.dir, from.path, a[1] & FOLLOW, to.dir, to.path));
 }
 
 CALL(path_rename)
 {
-	char path[VFS_PATH_MAX], to_path[VFS_PATH_MAX];
-	wasi_fd *fd, *to;
-	uint32_t rc = need(w, a[0], WASI_R_RENAME_SOURCE, a[1], a[2], &fd, path);
+	place from, to;
+	wasi_fd *fd;
+	uint32_t rc = need(w, a[0], WASI_R_RENAME_SOURCE, a[1], a[2], VFS_WALK_NAME, &fd, &from);
 
 	if (!rc)
-		rc = need(w, a[3], WASI_R_RENAME_TARGET, a[4], a[5], &to, to_path);
+		rc = need(w, a[3], WASI_R_RENAME_TARGET, a[4], a[5], VFS_WALK_NAME, &fd, &to);
 	if (!rc)
-		rc = need_two(fd, to);
-	return rc ? rc : fds_errno(fd->fs->ops->rename(fd->fs, fd->file, path, to->file, to_path));
+		rc = need_two(&from, &to);
+	return rc ? rc : fds_errno(from.fs->ops->rename(from.fs, from.dir, from.path, to.dir, to.path));
 }
 
 CALL(path_symlink)
 {
-	char text[VFS_PATH_MAX], path[VFS_PATH_MAX];
+	char text[VFS_PATH_MAX];
 	wasi_fd *fd;
+	place at;
 	uint32_t rc = take(w, a[0], a[1], text);
 
 	if (!rc)
-		rc = need(w, a[2], WASI_R_SYMLINK, a[3], a[4], &fd, path);
-	return rc ? rc : fds_errno(fd->fs->ops->symlink(fd->fs, text, fd->file, path));
+		rc = need(w, a[2], WASI_R_SYMLINK, a[3], a[4], VFS_WALK_NAME, &fd, &at);
+	return rc ? rc : fds_errno(at.fs->ops->symlink(at.fs, text, at.dir, at.path));
 }
 
 CALL(path_readlink)
 {
-	char path[VFS_PATH_MAX];
 	size_t len = 0;
 	uint8_t *out;
 	wasi_fd *fd;
-	uint32_t rc = need(w, a[0], WASI_R_READLINK, a[1], a[2], &fd, path);
+	place at;
+	uint32_t rc = need(w, a[0], WASI_R_READLINK, a[1], a[2], VFS_WALK_STAY, &fd, &at);
 
 	out = call_bytes(w, a[3], call_arg32(a, 4));
 	if (!rc && !out)
 		rc = WASI_EFAULT;
 	if (!rc)
-		rc = fds_errno(fd->fs->ops->readlink(fd->fs, fd->file, path, out, call_arg32(a, 4),
-						     &len));
+		rc = fds_errno(at.fs->ops->readlink(at.fs, at.dir, at.path, out, call_arg32(a, 4), &len));
 	return rc ? rc : call_set32(w, a[5], (uint32_t)len);
 }
 
@@ -192,17 +217,17 @@ static uint32_t open_may(const wasi_fd *dir, const uint64_t *a)
 }
 
 /* What it is decides which of the wanted rights mean anything. */
-static uint32_t open_settle(wasi *w, const wasi_fd *dir, const uint64_t *a, vfs_file *file,
+static uint32_t open_settle(wasi *w, const wasi_fd *dir, const uint64_t *a, vfs *fs, vfs_file *file,
 			    int number)
 {
 	vfs_stat st;
-	uint32_t rc = fds_errno(dir->fs->ops->stat(dir->fs, file, &st));
+	uint32_t rc = fds_errno(fs->ops->stat(fs, file, &st));
 	uint64_t kind = st.type == VFS_DIR ? WASI_DIR_RIGHTS : WASI_FILE_RIGHTS;
 	wasi_fd *fd = &w->fd[number];
 
 	if (rc)
 		return rc;
-	*fd = (wasi_fd){ .fs = dir->fs, .file = file, .host = -1,
+	*fd = (wasi_fd){ .fs = fs, .file = file, .host = -1,
 			 .rights = a[5] & dir->inherits & kind,
 			 .inherits = a[6] & dir->inherits,
 			 .flags = (uint16_t)call_arg32(a, 7),
@@ -214,12 +239,14 @@ static uint32_t open_settle(wasi *w, const wasi_fd *dir, const uint64_t *a, vfs_
 
 CALL(path_open)
 {
-	char path[VFS_PATH_MAX];
 	vfs_file *file;
 	wasi_fd *dir;
 	int number;
-	uint32_t rc = need(w, a[0], WASI_R_OPEN, a[2], a[3], &dir, path);
+	uint32_t flags, rc = fds_need_dir(w, a[0], WASI_R_OPEN, &dir);
+	place at;
 
+	if (!rc)
+		rc = take(w, a[2], a[3], at.path);
 	if (!rc)
 		rc = open_may(dir, a);
 	if (!rc && !call_bytes(w, a[8], 4))
@@ -232,13 +259,15 @@ CALL(path_open)
 	dir = fds_get(w, a[0]); /* the table may have moved */
 	if ((a[5] & WRITES & ~dir->inherits) && (a[5] & WRITES))
 		return WASI_EROFS;
-	rc = fds_errno(dir->fs->ops->open(dir->fs, dir->file, path,
-					  open_flags(dir, a, a[5] & dir->inherits), &file));
+	flags = open_flags(dir, a, a[5] & dir->inherits);
+	rc = settle(dir, vfs_walk_of(flags), &at);
+	if (!rc)
+		rc = fds_errno(at.fs->ops->open(at.fs, at.dir, at.path, flags, &file));
 	if (rc)
 		return rc;
-	rc = open_settle(w, dir, a, file, number);
+	rc = open_settle(w, dir, a, at.fs, file, number);
 	if (rc) {
-		dir->fs->ops->close(dir->fs, file);
+		at.fs->ops->close(at.fs, file);
 		return rc;
 	}
 	return call_set32(w, a[8], (uint32_t)number);

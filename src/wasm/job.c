@@ -63,6 +63,37 @@ static int mount_file(worker *k, const char *path, const char *name, size_t len)
 	return rc ? fail(k, rc, "cannot show", path) : 0;
 }
 
+/* What is shown of the host's, at the same path. */
+static int show_host(worker *k, const job_entry *e, const char *path)
+{
+	char at[JOB_PATH_MAX + sizeof JOB_HOST_DIR], *name = NULL;
+	vfs_file *dir;
+	int fd, rc;
+
+	if (e->path_len >= JOB_PATH_MAX || path[0] != '/')
+		return fail(k, -EINVAL, "cannot show", path);
+	memcpy(at, JOB_HOST_DIR, sizeof JOB_HOST_DIR - 1);
+	memcpy(at + sizeof JOB_HOST_DIR - 1, path, (size_t)e->path_len + 1);
+	if (e->flags & JOB_ONE) {
+		name = strrchr(at, '/');
+		*name++ = '\0';
+	}
+	if (!k->host)
+		k->host = host_new();
+	if (!k->host)
+		return fail(k, -ENOMEM, "cannot show", path);
+	if (!(e->flags & JOB_READONLY)) {
+		host_may_change(k->host);
+		k->host_writes = true;
+	}
+	fd = open(at, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fail(k, -errno, "cannot open", path);
+	dir = host_dir(fd);
+	rc = dir ? mem_mount(k->fs, path, host_vfs(k->host), dir, name) : -ENOMEM;
+	return rc ? fail(k, rc, "cannot show", path) : 0;
+}
+
 static int lay_file(worker *k, const job_entry *e, const char *path, const uint8_t *data)
 {
 	uint32_t flags = 0;
@@ -99,6 +130,8 @@ static int take(worker *k, const job_entry *e, const char *path, const uint8_t *
 		break;
 	case JOB_MOUNT:
 		return mount_file(k, path, (const char *)data, e->data_len);
+	case JOB_HOST:
+		return show_host(k, e, path);
 	case JOB_MODULE_FILE:
 		k->module_file = text(data, e->data_len);
 		break;

@@ -32,6 +32,7 @@ typedef struct job_go {
 #define JOB_WORKER_PATH "/sb-wasm"
 #define JOB_COMPILER_PATH "/sb-wasmc"
 #define JOB_PACK_DIR "/pack"
+#define JOB_HOST_DIR "/host" /* with what is shown of the host's, by the guest's paths */
 
 enum { JOB_ARG = 1, JOB_ENV,
        JOB_DIR,          /* path; JOB_READONLY */
@@ -39,8 +40,10 @@ enum { JOB_ARG = 1, JOB_ENV,
        JOB_MOUNT,        /* path, data: a file's name in JOB_PACK_DIR; read-only, in no quota */
        JOB_MODULE_FILE,  /* data: a file's name in JOB_PACK_DIR, compiled */
        JOB_MODULE,       /* data: a compiled module */
-       JOB_SOURCE };     /* data: a module to compile (sb-wasmc) */
-enum { JOB_READONLY = 1, JOB_FREE = 2 };
+       JOB_SOURCE,       /* data: a module to compile (sb-wasmc) */
+       JOB_HOST };       /* path: the same in JOB_HOST_DIR is shown there; JOB_READONLY, JOB_ONE */
+/* JOB_ONE: it is a single file. */
+enum { JOB_READONLY = 1, JOB_FREE = 2, JOB_ONE = 4 };
 /* Of the job.  FOR_FILE, of sb-wasmc: what it makes is loaded from a file, not from memory. */
 enum { JOB_WAITS = 1, JOB_FOR_FILE = 2 };
 

@@ -3,10 +3,11 @@
  * walls.c - what the worker takes from itself once the module is loaded.
  *
  * A filter of a handful of system calls, none of which opens, executes, connects or makes a page
- * executable.  mprotect() is among those it does not let through: the engine grows a guest's memory by
- * it, so each growth lands in our handler, which knows the limit, counts what it refuses, and does the
- * rest by pkey_mprotect(), the same call under another number.  The engine tells a refusal to
- * nobody, and the guest may hide it; the limit would otherwise not be known to be the reason of an end.
+ * executable; where directories of the host are shown, those come in addition that files need.  mprotect() is
+ * among those it does not let through: the engine grows a guest's memory by it, so each growth lands in our
+ * handler, which knows the limit, counts what it refuses, and does the rest by pkey_mprotect(), the same call
+ * under another number.  The engine tells a refusal to nobody, and the guest may hide it; the limit would
+ * otherwise not be known to be the reason of an end.
  */
 #include "worker.h"
 
@@ -15,6 +16,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -127,40 +129,72 @@ static void on_growth(int signo, siginfo_t *info, void *context)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),                               \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-static int load_filter(void)
-{
-	static struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, arch)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, WALLS_ARCH, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR),
-		ALLOW(writev), ALLOW(readv), ALLOW(write), ALLOW(read), ALLOW(clock_gettime),
-		ALLOW(ppoll), ALLOW(pwrite64), ALLOW(rt_sigreturn), ALLOW(exit_group),
-		ALLOW(munmap), ALLOW(brk), ALLOW(madvise), ALLOW(getrandom), ALLOW(futex),
-		ALLOW(sigaltstack), ALLOW(rt_sigprocmask), ALLOW(mremap), ALLOW(shutdown),
-#ifdef SYS_poll
-		ALLOW(poll),
-#endif
-		/* what is shared counts in no limit of a process's memory */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 6),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG_LOW(3)),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED | MAP_GROWSDOWN, 3, 0),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG_LOW(2)),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		ALLOW_WITHOUT(pkey_mprotect, 2, PROT_EXEC),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	};
-	static const struct sock_fprog filter = { .len = sizeof code / sizeof code[0],
-						  .filter = code };
+#define MOST 128u
 
+typedef struct part {
+	const struct sock_filter *code;
+	size_t count;
+} part;
+#define PART(code) { code, sizeof(code) / sizeof(code)[0] }
+
+static const struct sock_filter of_all[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, arch)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, WALLS_ARCH, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR),
+	ALLOW(writev), ALLOW(readv), ALLOW(write), ALLOW(read), ALLOW(clock_gettime),
+	ALLOW(ppoll), ALLOW(pwrite64), ALLOW(rt_sigreturn), ALLOW(exit_group),
+	ALLOW(munmap), ALLOW(brk), ALLOW(madvise), ALLOW(getrandom), ALLOW(futex),
+	ALLOW(sigaltstack), ALLOW(rt_sigprocmask), ALLOW(mremap), ALLOW(shutdown),
+#ifdef SYS_poll
+	ALLOW(poll),
+#endif
+};
+
+/* Of directories of the host: what host*.c of vfs does.  The filter around this one looks at the modes. */
+static const struct sock_filter of_files[] = {
+	ALLOW(openat), ALLOW(close), ALLOW(newfstatat), ALLOW(fstat), ALLOW(readlinkat),
+	ALLOW(pread64), ALLOW(getdents64), ALLOW(lseek), ALLOW(fsync),
+};
+static const struct sock_filter of_changes[] = {
+	ALLOW(pwritev2), ALLOW(ftruncate), ALLOW(fallocate), ALLOW(utimensat), ALLOW(mkdirat), ALLOW(unlinkat),
+	ALLOW(renameat2), ALLOW(linkat), ALLOW(symlinkat),
+};
+
+static const struct sock_filter of_memory[] = {
+	/* what is shared counts in no limit of a process's memory */
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 6),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG_LOW(3)),
+	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED | MAP_GROWSDOWN, 3, 0),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG_LOW(2)),
+	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	ALLOW_WITHOUT(pkey_mprotect, 2, PROT_EXEC),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+
+static int load_filter(const worker *k)
+{
+	static const part parts[] = { PART(of_all), PART(of_files), PART(of_changes), PART(of_memory) };
+	const bool wanted[] = { true, k->host, k->host_writes, true };
+	struct sock_filter code[MOST];
+	struct sock_fprog filter = { .filter = code };
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		if (!wanted[i])
+			continue;
+		memcpy(code + filter.len, parts[i].code, parts[i].count * sizeof *code);
+		filter.len = (unsigned short)(filter.len + parts[i].count);
+	}
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0 ? -errno : 0;
 }
+_Static_assert(sizeof of_all + sizeof of_files + sizeof of_changes + sizeof of_memory <=
+		       MOST * sizeof(struct sock_filter), "a filter with everything fits");
 
 int walls_close(worker *k)
 {
@@ -170,5 +204,5 @@ int walls_close(worker *k)
 	sigfillset(&growth.sa_mask);
 	if (sigaction(SIGSYS, &growth, NULL) < 0)
 		return -errno;
-	return load_filter();
+	return load_filter(k);
 }

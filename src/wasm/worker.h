@@ -14,6 +14,8 @@ typedef struct worker {
 	const uint8_t *data;
 	const job_head *head;
 	mem_fs *fs;
+	host_fs *host;                   /* NULL: nothing of the host's is shown */
+	bool host_writes;                /* some of it may be changed */
 	wasi w;
 	engine *e;
 	engine_run run;

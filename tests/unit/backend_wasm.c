@@ -50,23 +50,82 @@ static void options(void **state)
 
 static void walls(void **state)
 {
-	const sb_file_rule shown = { .size = sizeof shown, .path = "/usr", .access = SB_FILE_READ };
-	const sb_file_rule *const rules[] = { &shown, NULL };
-	const sb_spec files = { .size = sizeof files, .files = rules };
 	const sb_network host = { .size = sizeof host, .mode = SB_NET_HOST };
 	const sb_limits rate = { .size = sizeof rate, .cpu_millicores = 500 };
 
 	(void)state;
 	expect((sb_box_request){ .pack = NULL }, "a program of the host");
-	expect((sb_box_request){ .pack = &pack, .workspace = "/srv" }, "a workspace");
-	expect((sb_box_request){ .pack = &pack, .spec = &files }, "files of the host");
 	expect((sb_box_request){ .pack = &pack, .network = &host }, "a network");
 	expect((sb_box_request){ .pack = &pack, .limits = &rate }, "a rate of CPU time");
+}
+
+/* ---- Files of the host --------------------------------------------------------------------------- */
+
+static int find(const sb_file_rule *rule, uint64_t weaker, wasm_shown *shown, sb_error *err)
+{
+	static const sb_limits limits = { .size = sizeof limits, .fs_bytes = 1 << 20 };
+	const sb_file_rule *const rules[] = { rule, NULL };
+	const sb_spec spec = { .size = sizeof spec, .files = rules, .allow_weaker = weaker };
+	const sb_box_request request = { .size = sizeof request, .pack = &pack, .limits = &limits, .spec = &spec,
+					 .workspace_fd = -1 };
+	static sb_state state = { .key = "engine" };
+
+	memset(err, 0, sizeof *err);
+	return shown_find(&state, &request, shown, err);
+}
+
+/* A guest has these places itself, and nothing of the host's takes them, or a part of them. */
+static void places(void **state)
+{
+	static const struct { const char *at; int code; } row[] = {
+		{ "/in", SB_ERR_INVALID_SPEC },	      { "/in/x", SB_ERR_INVALID_SPEC },
+		{ "/out", SB_ERR_INVALID_SPEC },      { "/out/x", SB_ERR_INVALID_SPEC },
+		{ "/work", SB_ERR_INVALID_SPEC },     { "/work/x", 0 },
+		{ "/tmp", SB_ERR_INVALID_SPEC },      { "/tmp/x", 0 },
+		{ "/home", SB_ERR_INVALID_SPEC },     { "/home/x", 0 },
+		{ "/home/sandbox", SB_ERR_INVALID_SPEC }, { "/home/sandbox/x", 0 },
+		{ "/run", SB_ERR_INVALID_SPEC },      { "/run/code", SB_ERR_INVALID_SPEC },
+		{ "/usr", SB_ERR_INVALID_SPEC },      { "/usr/local/lib/x", SB_ERR_INVALID_SPEC },
+		{ "/usr/share", 0 },		      { "/data", 0 },
+		{ "/", SB_ERR_INVALID_SPEC },	      { "/dev", SB_ERR_INVALID_SPEC },
+	};
+	wasm_shown shown;
+	sb_error err;
+
+	(void)state;
+	for (size_t i = 0; i < UNIT_LEN(row); i++) {
+		const sb_file_rule rule = { .size = sizeof rule, .path = row[i].at, .source = "/tmp", .access = SB_FILE_READ };
+		int rc = find(&rule, 0, &shown, &err);
+
+		unit_row(i, rc == row[i].code);
+		if (rc)
+			continue;
+		unit_row(i, shown_any(&shown) && !shown_writes(&shown));
+		shown_release(&shown);
+	}
+}
+
+static void no_quota_of_the_host(void **state)
+{
+	const sb_file_rule rule = { .size = sizeof rule, .path = "/data", .source = "/tmp", .access = SB_FILE_WRITE };
+	wasm_shown shown, kept;
+	sb_error err;
+
+	(void)state;
+	assert_int_equal(find(&rule, 0, &shown, &err), SB_ERR_UNENFORCEABLE);
+	assert_int_equal(find(&rule, SB_WALL_BIT(SB_WALL_DISK), &shown, &err), 0);
+	assert_true(shown_writes(&shown));
+	assert_true(shown_keep(&shown, &kept));
+	shown_release(&shown);
+	assert_true(shown_writes(&kept)); /* with texts and descriptors of its own */
+	shown_release(&kept);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places),
+		cmocka_unit_test(no_quota_of_the_host),
 		cmocka_unit_test(options),
 		cmocka_unit_test(walls),
 	};

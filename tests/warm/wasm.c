@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -194,6 +195,56 @@ static void raw_modules(void **state)
 	}
 }
 
+/* Who is shown a directory finds it, and nobody else does: two tenants and one who is shown nothing, by turns,
+ * each from a worker that waits with just that. */
+static int run_shown(const char *dir, const char *code, sb_result **result)
+{
+	const sb_limits limits = { .size = sizeof limits, .fs_bytes = SB_UNLIMITED, .fs_nodes = SB_UNLIMITED };
+	const sb_spec spec = { .size = sizeof spec, .limits = &limits, .workspace = dir,
+			       .workspace_mode = dir ? SB_WORKSPACE_WRITE : SB_WORKSPACE_NONE };
+	const sb_command command = { .size = sizeof command, .language = "lua", .code = code, .code_len = strlen(code),
+				     .cwd = dir };
+
+	return sb_run(hot, &spec, &command, NULL, result, &world_error);
+}
+
+static void directories(void **state)
+{
+	char dir[2][40] = { "/tmp/sbtest-warm-A.XXXXXX", "/tmp/sbtest-warm-B.XXXXXX" }, code[600], path[80], said[40];
+	sb_result *r;
+
+	(void)state;
+	if (!warm("lua", "print(1)", 8))
+		return;
+	for (int i = 0; i < 2; i++)
+		assert_non_null(mkdtemp(dir[i]));
+	for (size_t n = 0; n < (runs < 60 ? runs : 60); n++) {
+		const char *mine = n % 3 == 2 ? NULL : dir[n % 3];
+
+		snprintf(code, sizeof code,
+			 "local seen = {} for _, d in ipairs{'%s', '%s'} do local f = io.open(d .. '/n', 'a+') "
+			 "if f then f:seek('set') seen[#seen + 1] = d:match('-(%%u)') .. #f:read('a') f:write('x') f:close() end end "
+			 "print(table.concat(seen, ','))", dir[0], dir[1]);
+		if (n >= 3)
+			await_worker();
+		if (run_shown(mine, code, &r))
+			fail_msg("%s", world_error.message);
+		snprintf(said, sizeof said, mine ? "%c%zu\n" : "\n", "AB"[n % 3 % 2], n / 3);
+		if (strcmp(world_out(r), said))
+			fail_msg("run %zu: \"%s\" \"%s\", not \"%s\"", n, world_out(r), world_err(r), said);
+		sb_result_free(r);
+	}
+	/* another directory at the same path is not what a worker waits with */
+	snprintf(path, sizeof path, "%s/n", dir[0]);
+	assert_int_equal(unlink(path) | rmdir(dir[0]) | mkdir(dir[0], 0755), 0);
+	snprintf(code, sizeof code, "print(io.open('%s', 'r'))", path);
+	assert_int_equal(run_shown(dir[0], code, &r), 0);
+	assert_int_equal(strncmp(world_out(r), "nil", 3), 0);
+	sb_result_free(r);
+	snprintf(path, sizeof path, "%s/n", dir[1]);
+	assert_int_equal(unlink(path) | rmdir(dir[0]) | rmdir(dir[1]), 0);
+}
+
 /* A worker that is killed while it waits is no failure of a run. */
 static void killed(void **state)
 {
@@ -345,7 +396,7 @@ int main(int argc, char **argv)
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
 		ALONE(no_channel), ALONE(raw_modules), ALONE(killed),
-		ALONE(limits), ALONE(descriptors), ALONE(no_leak),
+		ALONE(directories), ALONE(limits), ALONE(descriptors), ALONE(no_leak),
 	};
 	int rc = world_begin(argc, argv);
 

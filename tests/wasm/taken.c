@@ -45,6 +45,60 @@ static int open_create(void) { return call(SYS_openat, AT_FDCWD, AT("/tmp/taken"
 static int status(void) { char b[256]; return call(SYS_newfstatat, AT_FDCWD, AT("/"), AT(b), 0, 0, 0) == 0; }
 static int memory_file(void) { return call(SYS_memfd_create, AT("x"), 0, 0, 0, 0, 0) >= 0; }
 
+/* ---- directories of the host that are shown ------------------------------------------------------- */
+
+/* The second argument: where this one lies.  Beside it is a file "outside", in it "f", links that lead out, and
+ * ".git/hooks", which is protected. */
+static const char *shown = "";
+
+static const char *in(const char *name)
+{
+	static char path[2][5000];
+	static int which;
+
+	which = !which;
+	strcpy(path[which], shown);
+	strcat(path[which], "/");
+	return strcat(path[which], name);
+}
+
+static int opens(const char *name, int flags, int mode) { return call(SYS_openat, AT_FDCWD, AT(in(name)), flags, mode, 0, 0) >= 0; }
+static int shown_up(void) { return opens("../outside", O_RDONLY, 0); }
+static int shown_link(void) { return opens("absolute", O_RDONLY, 0); }
+static int shown_link_up(void) { return opens("up", O_RDONLY, 0); }
+static int shown_beside(void) { return opens("../new", O_WRONLY | O_CREAT, 0600); }
+static int shown_protected(void) { return opens(".git/hooks/new", O_WRONLY | O_CREAT, 0700); }
+static int shown_set_user_id(void) { return opens("set_user_id", O_WRONLY | O_CREAT, 04755); }
+static int shown_chmod(void) { return call(SYS_fchmodat, AT_FDCWD, AT(in("f")), 04755, 0, 0, 0) == 0; }
+static int shown_chown(void) { return call(SYS_fchownat, AT_FDCWD, AT(in("f")), 1234, 1234, 0, 0) == 0; }
+static int shown_fifo(void) { return call(SYS_mknodat, AT_FDCWD, AT(in("fifo")), 0010600, 0, 0, 0) == 0; }
+static int shown_link_in(void) { return call(SYS_linkat, AT_FDCWD, AT(in("../outside")), AT_FDCWD, AT(in("l")), 0, 0) == 0; }
+static int shown_move_out(void) { return call(SYS_renameat2, AT_FDCWD, AT(in("f")), AT_FDCWD, AT(in("../moved")), 0, 0) == 0; }
+static int shown_move_hooks(void) { return call(SYS_renameat2, AT_FDCWD, AT(in(".git")), AT_FDCWD, AT(in("moved")), 0, 0) == 0; }
+
+static int shown_by_handle(void)
+{
+	struct { unsigned int bytes; int type; unsigned char f[128]; } handle = { .bytes = 128 };
+	int mount;
+
+	return call(SYS_name_to_handle_at, AT_FDCWD, AT(in("f")), AT(&handle), AT(&mount), 0, 0) == 0 &&
+	       call(SYS_open_by_handle_at, AT_FDCWD, AT(&handle), O_RDONLY, 0, 0, 0) >= 0;
+}
+
+static int shown_beneath(void) /* its mode is in memory, where no filter looks */
+{
+	uint64_t how[3] = { O_WRONLY | O_CREAT, 04755, 0 };
+
+	return call(SYS_openat2, AT_FDCWD, AT(in("set_user_id")), AT(how), sizeof how, 0, 0) >= 0;
+}
+
+static int shown_exec(void)
+{
+	long fd = call(SYS_openat, AT_FDCWD, AT(in("f")), O_RDONLY, 0, 0, 0);
+
+	return fd >= 0 && call(SYS_mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) > 0;
+}
+
 /* ---- network, programs, processes ------------------------------------------------------------------ */
 
 static int socket_inet(void) { return call(SYS_socket, AF_INET, SOCK_STREAM, 0, 0, 0, 0) >= 0; }
@@ -226,6 +280,12 @@ static const struct { const char *name; int (*go)(void); } attempts[] = {
 	{ "personality", personality_exec }, { "code_writable", code_writable },
 	{ "fill_private", fill_private }, { "fill_shared", fill_shared }, { "fill_stack", fill_stack }, { "fill_heap", fill_heap }, { "fill_reserved", fill_reserved },
 	{ "fill_moved", fill_moved }, { "fill_file", fill_file }, { "spin", spin },
+	{ "shown_up", shown_up }, { "shown_link", shown_link }, { "shown_link_up", shown_link_up },
+	{ "shown_beside", shown_beside }, { "shown_protected", shown_protected },
+	{ "shown_set_user_id", shown_set_user_id }, { "shown_beneath", shown_beneath }, { "shown_chmod", shown_chmod },
+	{ "shown_chown", shown_chown }, { "shown_fifo", shown_fifo }, { "shown_link_in", shown_link_in },
+	{ "shown_move_out", shown_move_out }, { "shown_move_hooks", shown_move_hooks }, { "shown_by_handle", shown_by_handle },
+	{ "shown_exec", shown_exec },
 };
 
 static int attempt(const char *name)
@@ -251,7 +311,8 @@ int main(int argc, char **argv)
 				return 1;
 		return 0;
 	}
-	return argc == 2 ? attempt(argv[1]) : 2;
+	shown = argc == 3 ? argv[2] : "";
+	return argc == 2 || argc == 3 ? attempt(argv[1]) : 2;
 }
 #else
 /* ---- The engine's face ------------------------------------------------------------------------------- */
@@ -300,6 +361,8 @@ bool engine_rehearse(engine *e, engine_run *run)
 int engine_start(engine *e, engine_run *run)
 {
 	(void)e;
+	if (run->w->argv[0] && run->w->argv[1] && run->w->argv[2])
+		shown = run->w->argv[2];
 	run->w->exit_code = attempt(run->w->argv[0] && run->w->argv[1] ? run->w->argv[1] : "");
 	return ENGINE_EXITED;
 }

@@ -155,34 +155,6 @@ static int check_rules_mapped(sb_state *state, linux_design *d, sb_error *err)
 	return 0;
 }
 
-static bool has_write_rule(const sb_box_request *request)
-{
-	const sb_spec *spec = request->spec;
-	size_t i;
-
-	for (i = 0; spec && spec->files && spec->files[i]; i++)
-		if (spec->files[i]->access == SB_FILE_WRITE)
-			return true;
-	return false;
-}
-
-static int check_disk(const sb_box_request *request, const linux_design *d, sb_error *err)
-{
-	const sb_limits *limits = request->limits;
-	uint64_t weaker = request->spec ? request->spec->allow_weaker : 0;
-
-	if (!design_limited(limits->fs_bytes) && !design_limited(limits->fs_nodes))
-		return 0;
-	if (!(request->workspace && d->wish.workspace_write) && !has_write_rule(request))
-		return 0;
-	if (weaker & SB_WALL_BIT(SB_WALL_DISK))
-		return 0;
-	return error_set(err, SB_ERR_UNENFORCEABLE, "disk",
-			 "a disk limit cannot be held in a directory of the host that the guest may write; "
-			 "make it read-only (--workspace-mode ro), leave the limit out, or --allow-weaker "
-			 "disk");
-}
-
 /* ---- Limits ------------------------------------------------------------------------------------- */
 
 /* Of the cgroup directories, those that some limit needs. */
@@ -361,7 +333,7 @@ static int fill(sb_state *state, const sb_box_request *request, linux_design *d,
 	int rc = decide_workspace(state, request, d, err);
 
 	if (!rc)
-		rc = check_disk(request, d, err);
+		rc = rules_check_disk(&d->wish, err);
 	if (!rc && options && options->cgroup_parent) {
 		rc = cgroup_find_parent("", options->cgroup_parent, &named, err);
 		place = &named;

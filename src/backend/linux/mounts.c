@@ -243,7 +243,8 @@ int mounts_build(const mount_wish *wish, mount_table *table, sb_error *err)
 	bool pinned;
 	int rc;
 
-	rootfs_rows(wish, table);
+	if (!wish->bare)
+		rootfs_rows(wish, table);
 	rc = rules_add(wish, table, err);
 	for (i = 0; !rc && i < table->len; i++) {
 		const mount_row *row = &table->at[i];
@@ -267,7 +268,7 @@ int mounts_build(const mount_wish *wish, mount_table *table, sb_error *err)
 	remove_dropped(table);
 	if (pinned)
 		sort_rows(table);
-	if (!table->failed && !wish->in_place)
+	if (!table->failed && !wish->in_place && !wish->bare)
 		mounts_add(table, LP_M_REMOUNT_RO, "", "/", 0, 0);
 	return table->failed ? error_no_memory(err, "files") : 0;
 }

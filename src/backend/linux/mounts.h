@@ -49,6 +49,7 @@ typedef struct mount_wish {
 	gid_t gid_inside;
 	bool code, net;               /* a language run; the host's network */
 	bool in_place;                /* in the host's own root: inplace.c */
+	bool bare;                    /* what is shown alone: no system, nothing of a box around it */
 	bool workspace_write;
 	bool workspace_idmap;         /* its file system can be mapped (root callers) */
 } mount_wish;
@@ -59,6 +60,9 @@ void mounts_release(mount_table *table);
 int mounts_build(const mount_wish *wish, mount_table *table, sb_error *err);
 /* Directory entries that the rows make in the scratch tmpfs, its own top directories included. */
 uint64_t mounts_nodes(mount_table *table);
+
+/* rules.c: a limit over what lies on the host is nobody's to hold. */
+int rules_check_disk(const mount_wish *wish, sb_error *err);
 
 /* inplace.c: leaves of the rows what landlock can hold.  UNENFORCEABLE names a rule that it cannot. */
 int inplace_rows(const mount_wish *wish, mount_table *table, sb_error *err);

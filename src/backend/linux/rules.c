@@ -131,7 +131,8 @@ typedef struct grant {
 static int add_grant(const mount_wish *wish, mount_table *table, const grant *g, bool *owner,
 		     sb_error *err)
 {
-	const char *source = unmerged(wish, table, g->source), *target = unmerged(wish, table, g->target);
+	const char *source = unmerged(wish, table, g->source);
+	const char *target = wish->bare ? g->target : unmerged(wish, table, g->target);
 	int flags = g->write ? LP_F_WRITE : LP_F_READONLY, fd;
 	bool device;
 	mount_row *row;
@@ -453,4 +454,38 @@ int rules_settle(const mount_wish *wish, mount_table *table, sb_error *err)
 			pin_above(table, i, (size_t)(base - table->at));
 	}
 	return rc;
+}
+
+/* ---- Disk ---------------------------------------------------------------------------------------- */
+
+static bool limited(uint64_t limit)
+{
+	return limit && limit != SB_UNLIMITED;
+}
+
+static bool has_write_rule(const sb_spec *spec)
+{
+	size_t i;
+
+	for (i = 0; spec && spec->files && spec->files[i]; i++)
+		if (spec->files[i]->access == SB_FILE_WRITE)
+			return true;
+	return false;
+}
+
+int rules_check_disk(const mount_wish *wish, sb_error *err)
+{
+	const sb_limits *limits = wish->request->limits;
+	const sb_spec *spec = wish->request->spec;
+
+	if (!limited(limits->fs_bytes) && !limited(limits->fs_nodes))
+		return 0;
+	if (!(wish->request->workspace && wish->workspace_write) && !has_write_rule(spec))
+		return 0;
+	if (spec && (spec->allow_weaker & SB_WALL_BIT(SB_WALL_DISK)))
+		return 0;
+	return error_set(err, SB_ERR_UNENFORCEABLE, "disk",
+			 "a disk limit cannot be held in a directory of the host that the guest may write; "
+			 "make it read-only (--workspace-mode ro), leave the limit out, or --allow-weaker "
+			 "disk");
 }

@@ -94,7 +94,7 @@ void wasm_begin(sb_state *state, const char *id, const sb_network *network)
 }
 
 int box_launch(sb_state *state, const char *id, const char *program, const char *inside, const char *pack,
-	       const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err)
+	       const wasm_shown *shown, const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err)
 {
 	int FD_AUTO program_fd = -1;
 	int FD_AUTO pack_fd = -1;
@@ -124,6 +124,8 @@ int box_launch(sb_state *state, const char *id, const char *program, const char 
 			lh_plan_mount(plan, LP_M_SYMLINK, "usr/lib", "/lib", 0, 0);
 			lh_plan_mount(plan, LP_M_SYMLINK, "usr/lib64", "/lib64", 0, 0);
 		}
+		if (shown)
+			shown_mount(shown, plan);
 		lh_plan_mount(plan, LP_M_REMOUNT_RO, "", "/", 0, 0);
 		rc = take_uid(state, call->deadline_ns, plan, box, err);
 	}
@@ -193,7 +195,7 @@ sb_box *box_new(const sb_limits *limits)
 	return box;
 }
 
-static int create_cold(sb_state *state, const sb_box_request *request, const packdir *dir,
+static int create_cold(sb_state *state, const sb_box_request *request, const packdir *dir, const wasm_shown *shown,
 		       const sb_call *call, sb_box **out, sb_error *err)
 {
 	sb_box *box = box_new(request->limits);
@@ -203,7 +205,8 @@ static int create_cold(sb_state *state, const sb_box_request *request, const pac
 		return error_no_memory(err, "create");
 	box_own(box)->state = state;
 	box_lay_world(box_own(box), dir);
-	rc = box_launch(state, request->id, "sb-wasm", JOB_WORKER_PATH, dir->fd < 0 ? NULL : dir->of.name,
+	shown_lay(shown, box_own(box));
+	rc = box_launch(state, request->id, "sb-wasm", JOB_WORKER_PATH, dir->fd < 0 ? NULL : dir->of.name, shown,
 			request->limits, call, box, err);
 	if (rc) {
 		box_destroy(box);
@@ -213,11 +216,33 @@ static int create_cold(sb_state *state, const sb_box_request *request, const pac
 	return 0;
 }
 
+static int create(sb_state *state, const sb_box_request *request, const wasm_shown *shown, const sb_call *call,
+		  sb_box **out, sb_error *err)
+{
+	stock_kind *kind = NULL;
+	packdir dir;
+	int rc = box_find_pack(state, wasm_pack_name(request->way), call, &dir, err);
+
+	if (rc)
+		return rc;
+	if (request->flags & SB_BOX_WARM)
+		kind = wasm_warm_kind(state, request, &dir, shown);
+	*out = kind ? wasm_warm_take(kind, request->limits) : NULL;
+	if (!*out) {
+		rc = create_cold(state, request, &dir, shown, call, out, err);
+		if (rc)
+			stock_kind_drop(kind);
+		else
+			stock_seat(*out, kind);
+	}
+	packdir_close(&dir);
+	return rc;
+}
+
 int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *plan,
 		const sb_call *call, sb_box **out, sb_error *err)
 {
-	stock_kind *kind = NULL;
-	packdir dir = { .fd = -1 };
+	wasm_shown shown;
 	int rc = wasm_check(state, request, err);
 
 	(void)plan;
@@ -230,20 +255,11 @@ int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *p
 			*err = state->helper_missing;
 		return state->helper_missing.code;
 	}
-	rc = box_find_pack(state, wasm_pack_name(request->way), call, &dir, err);
+	rc = shown_find(state, request, &shown, err);
 	if (rc)
 		return rc;
-	if (request->flags & SB_BOX_WARM)
-		kind = wasm_warm_kind(state, request, &dir);
-	*out = kind ? wasm_warm_take(kind, request->limits) : NULL;
-	if (!*out) {
-		rc = create_cold(state, request, &dir, call, out, err);
-		if (rc)
-			stock_kind_drop(kind);
-		else
-			stock_seat(*out, kind);
-	}
-	packdir_close(&dir);
+	rc = create(state, request, &shown, call, out, err);
+	shown_release(&shown);
 	return rc;
 }
 

@@ -133,7 +133,7 @@ int compile_module(sb_state *state, const sb_call *call, uint32_t flags, const v
 	if (bound < mine.deadline_ns)
 		mine.deadline_ns = bound;
 	if (!rc)
-		rc = box_launch(state, NULL, "sb-wasmc", JOB_COMPILER_PATH, NULL, &limits, &mine, box, err);
+		rc = box_launch(state, NULL, "sb-wasmc", JOB_COMPILER_PATH, NULL, NULL, &limits, &mine, box, err);
 	if (!rc)
 		rc = run_compiler(box, &mine, &limits, flags, wasm, len, out, out_len, err);
 	box_destroy(box);

@@ -9,6 +9,7 @@ typedef struct writer {
 	sb_plan *plan;
 	const sb_state *state;
 	const sb_box_request *request;
+	const wasm_shown *shown;
 	sb_enforcement held;
 	sb_error *err;
 	int rc;
@@ -78,10 +79,6 @@ int wasm_check(const sb_state *state, const sb_box_request *request, sb_error *e
 		return refuse(err, "command", "a program of the host");
 	if (network && network->mode != SB_NET_DENY_ALL)
 		return refuse(err, "network", "a network");
-	if (request->workspace)
-		return refuse(err, "files", "a workspace");
-	if (wasm_shows_files(request->spec))
-		return refuse(err, "files", "files of the host");
 	if (limited(limits->cpu_millicores))
 		return refuse(err, "cpu", "a rate of CPU time");
 	if (limited(limits->fs_nodes) && limits->fs_nodes < 3)
@@ -108,18 +105,53 @@ static void unlimited(writer *w, uint32_t wall)
 	put(w, wall, SB_LEVEL_NONE, "unlimited", "no limit", "", "");
 }
 
+static bool is_shown(const mount_row *row)
+{
+	return row->kind == LP_M_BIND && (row->origin == MOUNT_WORKSPACE || row->origin == MOUNT_RULE);
+}
+
+static const char *row_caveat(const writer *w, const mount_row *row)
+{
+	if (!w->state->facts.root_caller)
+		return "";
+	if (!(row->flags & LP_F_IDMAP))
+		return "seen as by any other user: what is closed to others stays closed";
+	if (row->owner != w->shown->table.owner_uid)
+		return "owned by another user than the workspace: seen as by any other user";
+	return "what belongs to its owner is the guest's; the rest is seen as by any other user";
+}
+
+static void shown_lines(writer *w)
+{
+	char mechanism[160];
+
+	for (size_t i = 0; i < w->shown->table.len; i++) {
+		const mount_row *row = &w->shown->table.at[i];
+
+		if (!is_shown(row))
+			continue;
+		snprintf(mechanism, sizeof mechanism, "%s in the worker's root, %s; behind it a walk name by name "
+			 "that follows no link out", row->flags & LP_F_IDMAP ? "id-mapped bind mount" : "bind mount",
+			 row->flags & LP_F_WRITE ? "writable" : "read-only");
+		put(w, SB_WALL_FILES, SB_LEVEL_HARD, row->target, mechanism, row_caveat(w, row), "tests/wasm/shown");
+	}
+}
+
 static void confinement(writer *w)
 {
 	const sb_state *s = w->state;
-	char subject[64];
+	bool shows = shown_any(w->shown);
+	char subject[64], mechanism[200];
 
-	put(w, SB_WALL_FILES, SB_LEVEL_HARD, "/",
-	    s->facts.landlock_abi ?
-		    "files in memory behind the engine's interface; the worker sees itself and the pack's "
-		    "folder, and by landlock writes nothing" :
-		    "files in memory behind the engine's interface; the worker sees itself and the pack's folder",
+	snprintf(mechanism, sizeof mechanism,
+		 "files in memory behind the engine's interface; the worker sees itself%s%s",
+		 shows ? ", the pack's folder and what is shown" : " and the pack's folder",
+		 !s->facts.landlock_abi ? "" : shown_writes(w->shown) ? ", and by landlock writes nowhere else" :
+							  ", and by landlock writes nothing");
+	put(w, SB_WALL_FILES, SB_LEVEL_HARD, "/", mechanism,
 	    s->shared_library ? "with the engine as a shared library the worker sees /usr, too" : "",
 	    "tests/wasm/backend");
+	shown_lines(w);
 	w->held.fs_bounds = SB_LEVEL_HARD;
 	put(w, SB_WALL_NETWORK, SB_LEVEL_HARD, "deny_all",
 	    "no socket in the interface; no call around the worker that makes, binds or connects one", "",
@@ -127,7 +159,10 @@ static void confinement(writer *w)
 	w->held.net_modes = 1u << SB_NET_DENY_ALL;
 	w->held.unix_sockets = 1;
 	put(w, SB_WALL_SYSCALLS, SB_LEVEL_HARD, "the engine, and the kernel",
-	    "the engine's interface; around it a filter of some twenty calls, none of which makes a page executable",
+	    shows ? "the engine's interface; around it a filter of some forty calls, those of files among them, none "
+		    "of which makes a page executable" :
+		    "the engine's interface; around it a filter of some twenty calls, none of which makes a page "
+		    "executable",
 	    s->shared_library ? "the worker holds a compiler that it cannot use any more" :
 				"no compiler in the worker", "tests/wasm/taken");
 	if (s->facts.root_caller)
@@ -174,6 +209,10 @@ static void numbers(writer *w)
 	} else {
 		unlimited(w, SB_WALL_DISK);
 	}
+	for (size_t i = 0; i < w->shown->table.len; i++)
+		if (is_shown(&w->shown->table.at[i]) && (w->shown->table.at[i].flags & LP_F_WRITE))
+			put(w, SB_WALL_DISK, SB_LEVEL_NONE, w->shown->table.at[i].target, "none",
+			    "a directory of the host has no quota of ours; each file in it has a limit", "");
 }
 
 static void outside(writer *w)
@@ -211,26 +250,42 @@ static void paths(writer *w)
 		{ "/", SB_FILE_HIDE, "no file of the host is there" },
 	};
 
+	for (size_t i = 0; !w->rc && i < w->shown->table.len; i++) {
+		const mount_row *row = &w->shown->table.at[i];
+
+		if (row->access)
+			w->rc = plan_add_path(w->plan, row->target, row->access, row->why, w->err);
+	}
 	for (size_t i = 0; !w->rc && i < BASE_ARRAY_LEN(of); i++)
 		w->rc = plan_add_path(w->plan, of[i].path, of[i].access, of[i].why, w->err);
 }
 
+static int write_plan(writer *w)
+{
+	confinement(w);
+	numbers(w);
+	outside(w);
+	paths(w);
+	if (!w->rc)
+		w->rc = sb_plan_set_caps(w->plan, WASM_CAPS | (w->request->way && w->request->way->session_driver ?
+								       SB_CAP_SESSIONS | SB_CAP_EVAL : 0));
+	if (!w->rc)
+		w->rc = sb_plan_set_enforcement(w->plan, &w->held);
+	return w->rc ? w->rc : plan_set_constant(w->plan, "seccomp", lh_seccomp_oci_worker, w->err);
+}
+
 int wasm_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_error *err)
 {
-	writer w = { .plan = plan, .state = state, .request = request, .err = err,
+	wasm_shown shown;
+	writer w = { .plan = plan, .state = state, .request = request, .shown = &shown, .err = err,
 		     .held = { .size = sizeof w.held } };
 	int rc = wasm_check(state, request, err);
 
+	if (!rc)
+		rc = shown_find(state, request, &shown, err);
 	if (rc)
 		return rc;
-	confinement(&w);
-	numbers(&w);
-	outside(&w);
-	paths(&w);
-	if (!w.rc)
-		w.rc = sb_plan_set_caps(plan, WASM_CAPS | (request->way->session_driver ?
-							   SB_CAP_SESSIONS | SB_CAP_EVAL : 0));
-	if (!w.rc)
-		w.rc = sb_plan_set_enforcement(plan, &w.held);
-	return w.rc ? w.rc : plan_set_constant(plan, "seccomp", lh_seccomp_oci_worker, err);
+	rc = write_plan(&w);
+	shown_release(&shown);
+	return rc;
 }

@@ -2,10 +2,10 @@
 /*
  * warm.c - workers that wait, each for the one run that it is for (launched/stock.h).
  *
- * Of one kind are runs of the same pack, as its manifest pins it, under the same limits: nothing else is the
- * same for a box here.  A worker has the pack's module loaded and instantiated; one for raw modules has the
- * engine alone.  Nothing of a guest has run in it: random numbers, clocks, files, arguments and environment
- * are a run's own, as in a cold one.
+ * Of one kind are runs of the same pack, as its manifest pins it, under the same limits, that see the very
+ * same files of the host: nothing else makes a difference to a box here.  A worker has the pack's module loaded
+ * and instantiated; one for raw modules has the engine alone.  Nothing of a guest has run in it: random numbers,
+ * clocks, files, arguments and environment are a run's own, as in a cold one.
  *
  * Its filter of system calls is loaded by then; where a module has yet to be loaded, before that is started.
  */
@@ -23,12 +23,14 @@ typedef struct wasm_kind {
 	sb_state *state;
 	sb_limits limits;
 	char pack[MANIFEST_WORD], hash[SHA256_HEX]; /* "" = modules that come with their run */
+	wasm_shown shown;
 } wasm_kind;
 
 typedef struct asked {
 	sb_state *state;
 	const sb_limits *limits;
 	const packdir *dir;
+	const wasm_shown *shown;
 } asked;
 
 /* ---- Kinds --------------------------------------------------------------------------------------- */
@@ -39,7 +41,7 @@ static bool fits(const stock_kind *base, void *user)
 	const asked *a = user;
 
 	return !memcmp(&kind->limits, a->limits, sizeof kind->limits) && !strcmp(kind->pack, a->dir->of.name) &&
-	       !strcmp(kind->hash, a->dir->of.module.sha256);
+	       !strcmp(kind->hash, a->dir->of.module.sha256) && shown_same(&kind->shown, a->shown);
 }
 
 static stock_kind *make(void *user)
@@ -47,8 +49,10 @@ static stock_kind *make(void *user)
 	const asked *a = user;
 	wasm_kind *kind = calloc(1, sizeof *kind);
 
-	if (!kind)
+	if (!kind || !shown_keep(a->shown, &kind->shown)) {
+		free(kind);
 		return NULL;
+	}
 	kind->state = a->state;
 	kind->limits = *a->limits;
 	memcpy(kind->pack, a->dir->of.name, sizeof kind->pack);
@@ -58,13 +62,15 @@ static stock_kind *make(void *user)
 
 static void free_kind(stock_kind *kind)
 {
+	shown_release(&((wasm_kind *)kind)->shown);
 	free(kind);
 }
 
-stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const packdir *dir)
+stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const packdir *dir,
+			   const wasm_shown *shown)
 {
 	stock *all = stock_of(&state->warm, &state->lock, &wasm_warm_way);
-	asked a = { .state = state, .limits = request->limits, .dir = dir };
+	asked a = { .state = state, .limits = request->limits, .dir = dir, .shown = shown };
 
 	return all ? stock_kind_of(all, fits, make, &a) : NULL;
 }
@@ -97,8 +103,9 @@ static int start_box(sb_box *box, const wasm_kind *kind, const packdir *dir)
 
 	box_own(box)->state = kind->state;
 	box_lay_world(box_own(box), dir);
+	shown_lay(&kind->shown, box_own(box));
 	return box_launch(kind->state, NULL, "sb-wasm", JOB_WORKER_PATH, kind->pack[0] ? kind->pack : NULL,
-			  &kind->limits, &call, box, NULL);
+			  &kind->shown, &kind->limits, &call, box, NULL);
 }
 
 /* NULL: it cannot be had now, or the pack is another one by now. */

@@ -209,8 +209,11 @@ static int wasm_suits(const sb_backend *self, const char *helper_dir, const sb_b
 	packdir_close(&dir);
 	free(state.helper);
 	free(state.dir);
-	return ok && !request->workspace && !wasm_shows_files(request->spec) &&
-	       (!name || !pack_way(request->pack, "linux") || look_suits(name, request->code, request->code_len));
+	if (!ok || !name || !pack_way(request->pack, "linux"))
+		return ok;
+	/* whoever shows files of the host means programs that work on them: the machine's own do that best */
+	return !request->workspace && !wasm_shows_files(request->spec) &&
+	       look_suits(name, request->code, request->code_len);
 }
 
 const sb_backend backend_wasm = {

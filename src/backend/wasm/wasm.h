@@ -8,6 +8,7 @@
  *   cache.c    what that made, on disk for the next command
  *   plan.c     the walls in words
  *   box.c      the walls as a plan of sb-launch; create, put, spawn
+ *   shown.c    directories and files of the host that a guest sees
  *   warm.c     workers that wait, each for one run
  *   result.c   what a worker leaves: how it ended, /out
  *   look.c     what code names that is not there, before a backend is chosen
@@ -21,7 +22,8 @@
 #define SB_BACKEND_WASM_H
 
 #include "../launched/stock.h"
-#include "../linux/facts.h"
+#include "../linux/mounts.h"
+#include "../../launch/host.h"
 #include "../packdir.h"
 #include "../../wasm/job.h"
 
@@ -79,6 +81,23 @@ void job_add(wasm_box *box, uint32_t kind, uint32_t flags, const char *path, con
 int job_append(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, sb_error *err); /* 0, behind that */
 int job_make(wasm_box *box, const sb_limits *limits, uint64_t cpu_ms, bool control, uint32_t flags, sb_error *err);
 
+/* ---- shown.c ----------------------------------------------------------------------------------- */
+typedef struct wasm_shown {
+	mount_wish wish;
+	mount_table table;
+} wasm_shown;
+/* Of workspace and file rules.  Refused is what these walls cannot show, and where. */
+int shown_find(const sb_state *state, const sb_box_request *request, wasm_shown *shown, sb_error *err);
+void shown_release(wasm_shown *shown);
+bool shown_any(const wasm_shown *shown);
+bool shown_writes(const wasm_shown *shown); /* some of it may be changed */
+void shown_mount(const wasm_shown *shown, lh_plan *plan); /* and whose ids the guest has there */
+void shown_lay(const wasm_shown *shown, wasm_box *own);
+/* Boxes of the one are boxes of the other. */
+bool shown_same(const wasm_shown *a, const wasm_shown *b);
+/* A copy with descriptors of its own; false = no memory. */
+bool shown_keep(const wasm_shown *of, wasm_shown *shown);
+
 /* ---- result.c ---------------------------------------------------------------------------------- */
 /* Reads what lies behind the job, once; NULL = nothing that counts. */
 const result_head *result_of(wasm_box *box, const sb_limits *limits);
@@ -126,7 +145,8 @@ bool look_suits(const char *pack, const void *code, size_t len);
 /* ---- warm.c ------------------------------------------------------------------------------------- */
 extern const stock_way wasm_warm_way;
 /* The kind of this request (dir: of its pack), counted as in use; NULL = no memory. */
-stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const packdir *dir);
+stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const packdir *dir,
+			   const wasm_shown *shown);
 sb_box *wasm_warm_take(stock_kind *kind, const sb_limits *limits); /* NULL = none waits */
 /* The job, which is made, goes to the worker that waits.  AGAIN: it is not there any more. */
 int wasm_warm_go(sb_box *box, const sb_guest_request *request, sb_guest **guest, sb_guest_io *io, sb_error *err);
@@ -146,10 +166,10 @@ int wasm_signal(sb_guest *guest, int signal, const sb_call *call, sb_error *err)
 void wasm_teardown(sb_box *box, sb_teardown *report);
 void wasm_destroy(sb_box *box);
 void wasm_begin(sb_state *state, const char *id, const sb_network *network); /* of the table */
-/* A box in which `program` of our folder will run, and the pack's folder is shown; id: of the request, for
- * which an sb-launch may have begun, or NULL. */
+/* A box in which `program` of our folder will run, and the pack's folder is shown, and what of the host is
+ * (NULL: nothing); id: of the request, for which an sb-launch may have begun, or NULL. */
 int box_launch(sb_state *state, const char *id, const char *program, const char *inside, const char *pack,
-	       const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err);
+	       const wasm_shown *shown, const sb_limits *limits, const sb_call *call, sb_box *box, sb_error *err);
 wasm_box *box_own(sb_box *box);
 /* A pack's folder, open and looked at; `dir` stays closed without a pack.  `call`: of whoever waits, who has
  * a changed module made anew; NULL: it is refused. */
