@@ -32,6 +32,7 @@
 
 #define UNLIMITED ((uint64_t)-1)
 #define MOST_LEASE_US (1ull << 40) /* beyond it a budget is no share that a kernel takes: 12 days */
+#define PIDS_MOST 4194304u /* PID_MAX_LIMIT: more there never are, and the file takes no more */
 #define REMOVE_ROUNDS 200u
 #define REMOVE_FIRST_NS 100000L
 #define REMOVE_PAUSE_NS 2000000L
@@ -209,7 +210,7 @@ static int limit_all(const lp_plan *p, uint32_t controllers, const group *g, lau
 	if ((controllers & LP_CTL_MEMORY) && limit_memory(p, g, f) < 0)
 		return -1;
 	if ((controllers & LP_CTL_PIDS) && p->pids != UNLIMITED &&
-	    set_number(g, "pids.max", p->pids, 1, f) < 0)
+	    set_number(g, "pids.max", p->pids < PIDS_MOST ? p->pids : PIDS_MOST, 1, f) < 0)
 		return -1;
 	if ((controllers & LP_CTL_CPU) && limit_cpu(p, g, f) < 0)
 		return -1;

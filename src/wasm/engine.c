@@ -126,7 +126,10 @@ static void take_text(char why[ENGINE_WHY], const wasm_byte_vec_t *text)
 
 		if (c == '\0')
 			break;
-		why[n++] = c < 32 || c == 127 ? ' ' : (char)c;
+		if (c < 32 || c == 127)
+			c = ' ';
+		if (c != ' ' || (n && why[n - 1] != ' '))
+			why[n++] = (char)c;
 	}
 	why[n] = '\0';
 }
@@ -141,6 +144,9 @@ static int take_error(wasmtime_error_t *error, char why[ENGINE_WHY])
 	take_text(why, &text);
 	wasm_byte_vec_delete(&text);
 	wasmtime_error_delete(error);
+	/* the whole range of a memory's addresses, of which next to nothing is used */
+	if (strstr(why, "failed to reserve"))
+		snprintf(why, ENGINE_WHY, "the engine cannot reserve addresses for a memory: raise `ulimit -v`");
 	return -1;
 }
 
