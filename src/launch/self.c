@@ -228,7 +228,7 @@ static int keeper_waits(void *self)
 	host_self *s = self;
 	struct keeper_shared *k = &s->shared;
 	struct pollfd end = { .fd = k->command, .events = POLLIN };
-	int wait_ms = sockets_watched(&s->plan) ? SOCKETS_FIRST_LOOK_US / 1000 : -1, n;
+	int wait_ms = sockets_watched(&s->plan) ? (int)(SOCKETS_FIRST_LOOK_US / 1000) : -1, n;
 
 	setpgid(0, 0); /* as above */
 	while ((n = poll(&end, 1, wait_ms)) <= 0)
