@@ -199,7 +199,8 @@ void ask_interrupt(worker *k)
 	wasi_ring(&k->w);
 }
 
-/* Once for each interrupt. */
+/* Once for each interrupt, and not before what is there: a look without waiting that is told of an interrupt alone
+ * would find nothing, and a driver that looks whether it was interrupted takes nothing for a no. */
 static int wait_once(struct pollfd *polls, uint32_t count, const struct timespec *most)
 {
 	sigset_t block, before;
@@ -211,8 +212,11 @@ static int wait_once(struct pollfd *polls, uint32_t count, const struct timespec
 	sigaddset(&block, SIGPROF);
 	sigprocmask(SIG_BLOCK, &block, &before);
 	if (interrupted) {
-		n = -1;
-		errno = EINTR;
+		n = poll(polls, count, 0);
+		if (n == 0) {
+			n = -1;
+			errno = EINTR;
+		}
 	} else {
 		n = ppoll(polls, count, most, &before);
 	}

@@ -196,11 +196,28 @@ static void interrupt_keeps_it(void **state)
 		start(&o);
 		interrupt_after(i * i * 10);
 		join(&o);
-		assert_int_equal(o.got.rc, 0);
-		assert_string_equal(o.got.exception, "KeyboardInterrupt");
-		assert_int_equal(o.got.error, 0);
+		if (o.got.rc || o.got.error || strcmp(o.got.exception, "KeyboardInterrupt"))
+			fail_msg("%u: %d, %s, \"%s\", \"%s\", \"%s\"", i, o.got.rc, sb_outcome_name(o.got.outcome),
+				 o.got.exception, o.got.message, o.got.out);
 	}
 	ok(eval("print(x)"), "5\n");
+}
+
+/* Wherever it comes between the code's arrival and its first step: it counts. */
+static void interrupts_of_what_begins(void **state)
+{
+	other o = { .code = "while True: pass" };
+
+	NEEDS_REAL();
+	for (unsigned i = 0; i < 150; i++) {
+		start(&o);
+		interrupt_after(i % 50 * 4);
+		join(&o);
+		if (o.got.rc || o.got.error || strcmp(o.got.exception, "KeyboardInterrupt"))
+			fail_msg("%u: %d, %s, \"%s\", \"%s\"", i, o.got.rc, sb_outcome_name(o.got.outcome),
+				 o.got.exception, o.got.message);
+	}
+	ok(eval("5"), "5\n");
 }
 
 static void input_by_answer(void **state)
@@ -379,6 +396,36 @@ static void cpu_time_of_each(void **state)
 
 	assert_int_equal(a.outcome, SB_OUTCOME_BUDGET_EXCEEDED);
 	killed(a, SB_ERR_CPU_LIMIT);
+}
+
+static void used(answer a, uint64_t least_ms, uint64_t most_ms)
+{
+	assert_int_equal(a.rc, 0);
+	if (a.cpu_us < least_ms * 1000 || a.cpu_us > most_ms * 1000)
+		fail_msg("%llu us are not %llu to %llu ms", (unsigned long long)a.cpu_us,
+			 (unsigned long long)least_ms, (unsigned long long)most_ms);
+}
+
+/* Each has what it used, and not what others before it did. */
+static void usage_of_each(void **state)
+{
+	char code[300];
+
+	limits.cpu_ms = 20000;
+	NEEDS_PROCESSES(); /* of an instance it is not known */
+	answer a = eval("import os, time\ntime.sleep(.3)");
+
+	used(a, 0, 200);
+	assert_true(a.wall_us >= 300000 && a.cpu_us > 0);
+	snprintf(code, sizeof code, BURN, "1.3");
+	used(eval(code), 1200, 5000);
+	used(eval("1"), 0, 1000);
+	/* of children that it has waited for as well */
+	snprintf(code, sizeof code, "pid = os.fork()\nif pid == 0:\n    end = time.process_time() + 1.3\n"
+				    "    while time.process_time() < end: pass\n    os._exit(0)\n_ = os.waitpid(pid, 0)");
+	used(eval(code), 1200, 5000);
+	/* and of one that ends the session */
+	used(eval("end = time.process_time() + 1.3\nwhile time.process_time() < end: pass\nos._exit(0)"), 1200, 5000);
 }
 
 /* It is closed by itself, whoever has a handle; while it works it is not idle. */
@@ -604,9 +651,9 @@ EVALS_MAIN(TEST(state_persists), TEST(exception_survives), TEST(time_kills),
 	   TEST(ignored_interrupts), TEST(restart), TEST(interpreter_exits),
 	   TEST(interpreter_dies_while_idle), TEST(killed_by_signal), TEST(another_program),
 	   TEST(junk_on_all_descriptors), TEST(markers_are_output), TEST(late_output_is_kept),
-	   TEST(interrupt_keeps_it), TEST(input_by_answer), TEST(interrupt_of_a_question),
+	   TEST(interrupt_keeps_it), TEST(interrupts_of_what_begins), TEST(input_by_answer), TEST(interrupt_of_a_question),
 	   TEST(input_by_bytes_and_callback), TEST(unfinished_code), TEST(large_source),
-	   TEST(output_caps), TEST(memory_limit), TEST(cpu_time_of_each), TEST(idle_and_old),
+	   TEST(output_caps), TEST(memory_limit), TEST(cpu_time_of_each), TEST(usage_of_each), TEST(idle_and_old),
 	   TEST(junk_on_the_control_stream), TEST(one_after_the_other),
 	   TEST(sessions_share_nothing), TEST(callback_and_cancel), TEST(closed_while_it_runs),
 	   TEST(reset_clears), TEST(evaluations_are_counted), TEST(refused_commands));
