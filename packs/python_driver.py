@@ -108,8 +108,11 @@ def _drive(host):
     single = None
 
     # ---- frames ---------------------------------------------------------------------------------
+    def frame(kind, payload=b""):
+        return kind + b" " + nonce + b" %08x\n" % len(payload) + payload
+
     def send(kind, payload=b""):
-        host.write(kind + b" " + nonce + b" %08x\n" % len(payload) + payload)
+        host.write(frame(kind, payload))
 
     def draw(size):
         got = host.read(size)
@@ -348,11 +351,12 @@ def _drive(host):
         if status is None:
             send(b"U")
             return
+        end = frame(b"D", b"%d" % status)
         if exception is not None:
-            send(b"X", exception)
+            end = frame(b"X", exception) + end
         elif value is not None:
-            send(b"V", cut(value))
-        send(b"D", b"%d" % status)
+            end = frame(b"V", cut(value)) + end
+        host.write(end)
 
     def interrupted(number, frame):
         nonlocal struck

@@ -98,6 +98,8 @@ int sample_read(int proc_fd, int pid, sample_process *p)
 			p->own_ticks += value;
 		else if (field == 16 || field == 17)
 			p->children_ticks += value;
+		if (field == 15 || field == 17)
+			p->system_ticks += value;
 		else if (field == 20)
 			p->threads = value;
 		else if (field == 22)

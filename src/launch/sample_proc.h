@@ -13,7 +13,7 @@
 typedef struct sample_process {
 	int pid, parent, group;
 	uint64_t start;
-	uint64_t own_ticks, children_ticks, threads;
+	uint64_t own_ticks, children_ticks, system_ticks, threads; /* of CPU time; system_ticks: part of the two */
 	bool inside, dead, headless;
 } sample_process;
 

@@ -20,6 +20,7 @@ typedef struct evaluation {
 	char *read; /* input that a callback gave, whole */
 	size_t read_len;
 	bool restarted;
+	sb_usage before; /* used by the interpreter until it began */
 	repl_talk *talk;
 	sb_result *result;
 } evaluation;
@@ -327,6 +328,19 @@ static void ended_with_guest(evaluation *v, const sb_guest_exit *end)
 		out->failure.cause = SB_ERR_PROCESS_CLOSED;
 }
 
+/* What the interpreter has used since this evaluation began.  The two parts are not known to the same moment: their
+ * sum is the firm one. */
+static void count_usage(evaluation *v, sb_usage *all)
+{
+	const sb_usage *before = &v->before;
+	uint64_t was = before->user_us + before->system_us, is = all->user_us + all->system_us;
+	uint64_t sum = is > was ? is - was : 0;
+	uint64_t kernel = all->system_us > before->system_us ? all->system_us - before->system_us : 0;
+
+	all->system_us = kernel < sum ? kernel : sum;
+	all->user_us = sum - all->system_us;
+}
+
 static int ended(evaluation *v, sb_error *err)
 {
 	repl_talk *t = v->talk;
@@ -338,6 +352,11 @@ static int ended(evaluation *v, sb_error *err)
 		out->outcome = SB_OUTCOME_EXITED;
 		out->code = t->unfinished ? 0 : t->status;
 		out->unfinished = t->unfinished;
+		sb_usage now = { .size = sizeof now };
+
+		repl_usage(v->s, &now);
+		out->usage.user_us = now.user_us;
+		out->usage.system_us = now.system_us;
 	} else {
 		uint64_t wall = out->usage.wall_us;
 		bool known = t->pump.ended && repl_reap(t, &end, NULL) >= 0;
@@ -347,6 +366,7 @@ static int ended(evaluation *v, sb_error *err)
 		out->teardown.killed = end.killed;
 		ended_with_guest(v, known ? &end : NULL);
 	}
+	count_usage(v, &out->usage);
 	if (t->pump.why == PUMP_NO_MEMORY || t->no_memory)
 		return error_no_memory(err, "output");
 	out->value = t->value;
@@ -449,7 +469,7 @@ static int exchange(evaluation *v, sb_error *err)
 	t->lens[2] = c->code_len;
 	t->parts[3] = c->input;
 	t->lens[3] = input_len;
-	repl_renew(v->s);
+	repl_renew(v->s, &v->before);
 	repl_exchange(t);
 	t->pump.command = NULL;
 	return 0;
@@ -504,7 +524,7 @@ static int evaluate(evaluation *v, sb_error *err)
 		code = result_new(&v->result, err);
 	if (code < 0)
 		return code;
-	v->result->usage.size = sizeof v->result->usage;
+	v->result->usage.size = v->before.size = sizeof v->before;
 	v->result->teardown.size = sizeof v->result->teardown;
 	code = exchange(v, err);
 	if (code < 0)

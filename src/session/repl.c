@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { GONE_MS = 1000, FINISH_MS = 10000, START_MS = 60000, READ_PIECE = 16384, LINE_MOST = 200 };
@@ -129,14 +131,39 @@ static void give_turn(sb_session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void repl_renew(sb_session *s)
+/* With the turn. */
+static void look_at_usage(sb_session *s, sb_usage *used)
+{
+	if (session_table(s)->usage)
+		session_table(s)->usage(s->box, s->repl->guest, used);
+}
+
+/* Telling wakes pid 1 and the watcher.  One that was told a moment ago is as good: in that time no more than a
+ * hundredth of the budget can have been used, on all processors together. */
+static bool must_renew(const sb_session *s)
 {
 	uint64_t cpu_ms = s->e.limits.cpu_ms;
 
 	if (!session_table(s)->renew || !cpu_ms || cpu_ms == SB_UNLIMITED)
-		return;
+		return false;
+	return (clock_now_ns() - s->repl->renewed_ns) / 10000 >= cpu_ms / s->repl->processors;
+}
+
+void repl_renew(sb_session *s, sb_usage *used)
+{
 	take_turn(s);
-	session_table(s)->renew(s->repl->guest);
+	look_at_usage(s, used);
+	if (must_renew(s)) {
+		session_table(s)->renew(s->repl->guest);
+		s->repl->renewed_ns = clock_now_ns();
+	}
+	give_turn(s);
+}
+
+void repl_usage(sb_session *s, sb_usage *used)
+{
+	take_turn(s);
+	look_at_usage(s, used);
 	give_turn(s);
 }
 
@@ -192,27 +219,52 @@ void repl_end(sb_session *s)
 /* ---- what is sent ------------------------------------------------------------------------------
  */
 
-/* As much as it takes now.  False: it takes no more, ever. */
+static bool all_sent(const repl_talk *t)
+{
+	for (size_t i = 0; i < BASE_ARRAY_LEN(t->lens); i++)
+		if (t->lens[i])
+			return false;
+	return true;
+}
+
+/* Bytes that went, in their order. */
+static void sent(repl_talk *t, size_t n)
+{
+	for (size_t i = 0; i < BASE_ARRAY_LEN(t->parts); i++) {
+		size_t of_it = n < t->lens[i] ? n : t->lens[i];
+
+		if (of_it)
+			t->parts[i] = (const char *)t->parts[i] + of_it;
+		t->lens[i] -= of_it;
+		n -= of_it;
+	}
+}
+
+/* As much as it takes now, in one piece: a driver that is woken finds all of a short frame.  False: it takes no
+ * more, ever. */
 static bool send_parts(repl_talk *t)
 {
 	pump *p = &t->pump;
 
 	p->control_full = false;
-	for (size_t i = 0; i < BASE_ARRAY_LEN(t->parts); i++)
-		while (t->lens[i]) {
-			ssize_t n = feed_write(p->io.control, t->parts[i], t->lens[i]);
+	while (!all_sent(t)) {
+		struct iovec iov[BASE_ARRAY_LEN(t->parts)];
+		struct msghdr message = { .msg_iov = iov };
 
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n < 0 && errno == EAGAIN) {
-				p->control_full = true;
-				return true;
-			}
-			if (n < 0)
-				return false;
-			t->parts[i] = (const char *)t->parts[i] + n;
-			t->lens[i] -= (size_t)n;
+		for (size_t i = 0; i < BASE_ARRAY_LEN(t->parts); i++)
+			iov[message.msg_iovlen++] = (struct iovec){ (void *)(uintptr_t)t->parts[i], t->lens[i] };
+		ssize_t n = sendmsg(p->io.control, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			p->control_full = true;
+			return true;
 		}
+		if (n < 0)
+			return false;
+		sent(t, (size_t)n);
+	}
 	return true;
 }
 
@@ -234,14 +286,6 @@ static void answer(repl_talk *t, size_t len)
  * that begins looks for it.  From then on signals alone do.  A signal has arrived before the next
  * evaluation is sent (sb_backend.signal says when), so none is another's.
  */
-
-static bool all_sent(const repl_talk *t)
-{
-	for (size_t i = 0; i < BASE_ARRAY_LEN(t->lens); i++)
-		if (t->lens[i])
-			return false;
-	return true;
-}
 
 /* An interrupt that was asked for, as far as it can be passed on now. */
 static void pass_interrupt(repl_talk *t)
@@ -570,6 +614,10 @@ int repl_start(sb_session *s, const sb_call *call, sb_error *err)
 
 	driver_release(&r->reader);
 	driver_init(&r->reader);
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	r->processors = processors > 0 ? (uint64_t)processors : 1;
+	r->renewed_ns = 0;
 	code = spawn(s, call, err);
 	if (code >= 0 && driver_expect_hello(&r->reader) < 0)
 		code = error_set(err, SB_ERR_INTERNAL, "session", "cannot get random bytes");

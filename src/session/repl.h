@@ -32,6 +32,8 @@ typedef struct repl {
 	uint32_t features; /* DRIVER_CAN_* */
 	sb_guest *guest;
 	sb_guest_io io;
+	uint64_t processors; /* of this machine */
+	uint64_t renewed_ns; /* when its budget of CPU time was; 0 = not yet */
 } repl;
 
 /* What one exchange (a start, an evaluation) came to. */
@@ -65,8 +67,10 @@ void repl_free(repl *r); /* NULL is fine; the guest is gone by then */
 int repl_start(sb_session *s, const sb_call *call, sb_error *err);
 /* Kills and reaps what runs, closes its descriptors. */
 void repl_end(sb_session *s);
-/* An evaluation begins: its budget of CPU time counts from here on. */
-void repl_renew(sb_session *s);
+/* An evaluation begins: its budget of CPU time counts from here on.  `used`: by the interpreter until now. */
+void repl_renew(sb_session *s, sb_usage *used);
+/* What the interpreter has used until now. */
+void repl_usage(sb_session *s, sb_usage *used);
 /* Sends the parts, and hears out the guest to the end of this exchange.  pump.why tells. */
 void repl_exchange(repl_talk *talk);
 repl_talk *repl_talk_new(void); /* NULL = no memory */

@@ -18,6 +18,7 @@ typedef struct answer { /* of one evaluation, copied */
 	char value[200], exception[200], where[48], message[448];
 	char out[2000], err[2000];
 	size_t out_len;
+	uint64_t cpu_us, wall_us;
 	size_t files;
 	char first[64];
 } answer;

@@ -122,6 +122,11 @@ void read_result(answer *a, sb_result *r)
 	a->files = sb_tree_count(sb_result_files(r));
 	if (a->files && sb_tree_at(sb_result_files(r), 0, &node) == 0)
 		copy(a->first, sizeof a->first, node.path, strlen(node.path));
+	sb_usage usage = { .size = sizeof usage };
+
+	sb_result_usage(r, &usage);
+	a->cpu_us = usage.user_us + usage.system_us;
+	a->wall_us = usage.wall_us;
 	assert_non_null(sb_result_plan(r));
 	assert_non_null(sb_result_json(r));
 	assert_string_equal(sb_result_backend(r), w.backend);

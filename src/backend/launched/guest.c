@@ -456,6 +456,8 @@ int launched_usage(sb_box *box, sb_guest *guest, sb_usage *usage)
 	launched_box_listen(box);
 	if (guest && guest->ended)
 		launched_fill_usage(&guest->end.usage, usage);
+	else if (guest)
+		launched_used(guest, usage);
 	else if (box->usage_known)
 		launched_fill_usage(&box->usage, usage);
 	if (box->fs_known) {

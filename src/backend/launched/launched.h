@@ -21,6 +21,7 @@ struct sb_guest {
 	uint32_t id;
 	bool started, ended, refused; /* SPAWNED, EXITED, FAILED came */
 	int64_t pid;                  /* in the host's namespace; 0 = not known */
+	uint64_t born;                /* when the kernel says that it began; 0 = not asked yet */
 	lp_exited end;
 	lp_usage before;              /* of the box when it started: what others met is not its own */
 	bool renewed;                 /* it evaluates code after code, its budget of CPU time is for each */
@@ -108,6 +109,10 @@ int launched_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err);
 int launched_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
 void launched_release(sb_guest *guest);
 int launched_signal_number(int signal); /* SB_SIGNAL_* as the system's; -1 = unknown */
+
+/* ---- used.c ------------------------------------------------------------------------------ */
+/* CPU time of a process that runs, and of those that it has waited for.  Nothing where it cannot be known. */
+void launched_used(sb_guest *guest, sb_usage *usage);
 
 /* ---- collect.c ---------------------------------------------------------------------------- */
 /* A guest may have taken its own rights away; with `mode` what it owned is opened again. */
