@@ -302,7 +302,7 @@ static int take(const interp_query *q, const char *name, const char *as_found, i
 		return not_shown(name, as_found, err);
 	if (!may_be_asked(q, real))
 		return NEXT;
-	if (!shim_ask(family, as_found, q->host_env, q->ask_ms, q->cancel_fd, asked, sizeof asked))
+	if (!shim_ask_once(q->kept, family, as_found, q->host_env, q->ask_ms, q->cancel_fd, asked, sizeof asked))
 		return NEXT;
 	if (!realpath(asked, real) || is_script(real))
 		return NEXT;

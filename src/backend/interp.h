@@ -5,7 +5,7 @@
  * Names are looked up in the caller's PATH.  What lies below /usr (or another directory that every
  * box has), in the workspace or under a rule that grants it is visible already.  An interpreter
  * elsewhere (pyenv, nvm, conda, /opt) has its prefix shown read-only.  A shim, that is a script in
- * front of an interpreter, is asked once, as the caller and in "/", for the real one, if it lies where
+ * front of an interpreter, is asked, as the caller and in "/", for the real one, if it lies where
  * version managers keep theirs (below "~/.name", $PYENV_ROOT and its like, /usr, /opt) and not below
  * the current folder; if it does not answer in time, or lies elsewhere, the next on PATH is taken.
  * Anything else outside is NOT_FOUND, with its path and the option that shows it:
@@ -27,6 +27,7 @@ typedef struct interp_query {
 	bool everything;                  /* a backend without a files wall: all is visible */
 	uint64_t ask_ms;                  /* for one shim; 0 = 3000 */
 	int cancel_fd;                    /* readable = stop asking; -1 = none */
+	struct shim_kept *kept;           /* answers of before; NULL = none */
 } interp_query;
 
 typedef struct interp_found {

@@ -460,6 +460,7 @@ static int find_program(effective *e, sb_error *err)
 		.rules = e->place.rules,
 		.everything = strcmp(e->slot->table->name, "linux") != 0,
 		.cancel_fd = -1,
+		.kept = e->sandbox->shims,
 	};
 	interp_found found = { 0 };
 

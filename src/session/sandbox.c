@@ -8,6 +8,7 @@
  */
 #include "keep.h"
 #include "live.h"
+#include "../backend/shim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -525,6 +526,7 @@ int sb_sandbox_new(const sb_sandbox_options *opts, const sb_wait *wait, sb_sandb
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&made->idle, &attr);
 	pthread_condattr_destroy(&attr);
+	made->shims = shim_kept_new();
 	made->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int code = made->stop_fd < 0
 			   ? error_errno(err, SB_ERR_IO, errno, "sandbox", "cannot make an eventfd")
@@ -699,6 +701,7 @@ void sandbox_unref(sb_sandbox *sandbox)
 			pthread_mutex_destroy(&sandbox->slots[i].lock);
 		pthread_mutex_destroy(&sandbox->lock);
 		pthread_cond_destroy(&sandbox->idle);
+		shim_kept_free(sandbox->shims);
 	}
 	arena_release(&sandbox->mem);
 	free(sandbox);

@@ -66,6 +66,7 @@ struct sb_sandbox {
 	struct io_thread *io;         /* NULL until a process needs it */
 	sb_manager *manager;          /* of sessions with an idle time or an age, NULL until there is one */
 	int stop_fd;                  /* eventfd: the object is being closed */
+	struct shim_kept *shims;      /* what they answered; NULL = each is asked each time */
 	arena mem;
 	backend_slot *slots;
 	size_t slot_count;

@@ -117,6 +117,7 @@ static int spawn_program(spawning *w, sb_error *err)
 		.rules = open->place.rules,
 		.everything = strcmp(session_table(w->s)->name, "linux") != 0,
 		.cancel_fd = -1,
+		.kept = w->s->sandbox->shims,
 	};
 	interp_found found = { 0 };
 	int code = interp_find(&query, &found, err);

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "../../src/backend/interp.h"
+#include "../../src/backend/shim.h"
 #include "host_tree.h"
 
 typedef struct world {
@@ -173,6 +174,73 @@ static void a_shim_is_asked(void **state)
 	host_tree_close(&w.tree);
 }
 
+static int lines_of(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	int lines = 0;
+
+	for (int c; f && (c = fgetc(f)) != EOF;)
+		lines += c == '\n';
+	if (f)
+		fclose(f);
+	return lines;
+}
+
+static void found_is(world *w, const char *program)
+{
+	interp_found found;
+	sb_error err;
+
+	assert_int_equal(find(w, "python3", &found, &err), 0);
+	assert_string_equal(found.program, host_path(&w->tree, program));
+	interp_release(&found);
+}
+
+/* An answer counts until anything is another that it is known to go by. */
+static void an_answer_is_kept(void **state)
+{
+	static const char *const dirs[] = { "home/.env/shims", "/usr/bin", NULL };
+	char text[2600], asked[1200], version[1200];
+	world w;
+
+	(void)state;
+	world_open(&w, dirs);
+	w.q.kept = shim_kept_new();
+	assert_non_null(w.q.kept);
+	snprintf(asked, sizeof asked, "%s", host_path(&w.tree, "asked"));
+	snprintf(version, sizeof version, "%s", host_path(&w.tree, "home/.env/version"));
+	program(&w, "v/1/bin/python3", ELF);
+	program(&w, "v/2/bin/python3", ELF);
+	host_write_mode(&w.tree, "home/.env/version", "1", 0644);
+	snprintf(text, sizeof text, "#!/bin/sh\necho >>%s\necho %s/$(cat %s)/bin/python3\n", asked,
+		 host_path(&w.tree, "v"), version);
+	program(&w, "home/.env/shims/python3", text);
+	for (int i = 0; i < 3; i++)
+		found_is(&w, "v/1/bin/python3");
+	assert_int_equal(lines_of(asked), 1);
+	/* another version is chosen */
+	host_write_mode(&w.tree, "home/.env/version", "2", 0644);
+	for (int i = 0; i < 2; i++)
+		found_is(&w, "v/2/bin/python3");
+	assert_int_equal(lines_of(asked), 2);
+	/* what it answered is another file; is gone */
+	unlink(host_path(&w.tree, "v/2/bin/python3"));
+	program(&w, "v/2/bin/python3", ELF "2");
+	found_is(&w, "v/2/bin/python3");
+	assert_int_equal(lines_of(asked), 3);
+	/* another environment */
+	w.env[1] = "CHOSEN=1";
+	found_is(&w, "v/2/bin/python3");
+	assert_int_equal(lines_of(asked), 4);
+	/* another shim */
+	snprintf(text, sizeof text, "#!/bin/sh\necho %s\n", host_path(&w.tree, "v/1/bin/python3"));
+	program(&w, "home/.env/shims/python3", text);
+	found_is(&w, "v/1/bin/python3");
+	assert_int_equal(lines_of(asked), 4);
+	shim_kept_free(w.q.kept);
+	host_tree_close(&w.tree);
+}
+
 /* It would run as the caller, outside of every wall. */
 static void nothing_is_asked_where_guests_may_write(void **state)
 {
@@ -334,6 +402,7 @@ int main(void)
 		cmocka_unit_test(other_programs_are_never_shown_in_silence),
 		cmocka_unit_test(rules_and_workspace_make_visible),
 		cmocka_unit_test(a_shim_is_asked),
+		cmocka_unit_test(an_answer_is_kept),
 		cmocka_unit_test(nothing_is_asked_where_guests_may_write),
 		cmocka_unit_test(a_shim_that_does_not_answer_is_passed_over),
 		cmocka_unit_test(broad_directories_are_never_a_prefix),
