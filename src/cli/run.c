@@ -338,6 +338,12 @@ static int tty_refused(const cli_options *options, sb_error *err)
 		return error_fill(err, SB_ERR_INVALID, "terminal",
 				  "--tty passes a terminal on: %s has no place beside it",
 				  options->json ? "--json" : "--out");
+	if (options->tty && (options->out_keep != 0 ||
+			     (options->output_bytes != 0 && options->output_bytes != SB_UNLIMITED &&
+			      options->out_mode != SB_OUT_STOP)))
+		return error_fill(err, SB_ERR_INVALID, "terminal",
+				  "--tty passes on all that comes: for a cap add --output-mode stop%s",
+				  options->out_keep != 0 ? ", and leave --output-keep out" : "");
 	if (options->tty && !options->dashes)
 		return error_fill(err, SB_ERR_INVALID, "terminal",
 				  "--tty is for a command: `sandbox run --tty -- COMMAND`");

@@ -25,7 +25,7 @@ typedef struct terminal {
 	sb_session *session;
 	sb_process *process;
 	cli_stream out;
-	uint64_t cursor;
+	uint64_t cursor, room;        /* room: for output, where it stops at a cap */
 	bool input_over, ended;
 	char input[PIECE];
 	size_t input_at, input_len;   /* not yet taken by the guest */
@@ -169,8 +169,10 @@ static int show_output(terminal *t, sb_error *err)
 		if (rc < 0)
 			return rc;
 		t->cursor = chunk.next;
-		if (chunk.len > 0 && stream_write(&t->out, piece, chunk.len, SB_UNLIMITED, &ending) != STREAM_OK)
+		size_t len = chunk.len < t->room ? chunk.len : (size_t)t->room;
+		if (len > 0 && stream_write(&t->out, piece, len, SB_UNLIMITED, &ending) != STREAM_OK)
 			ending = ending != 0 ? ending : SIGPIPE;
+		t->room -= t->room == SB_UNLIMITED ? 0 : len;
 		if (chunk.eof || ending != 0) {
 			t->ended = chunk.eof != 0;
 			return 0;
@@ -320,12 +322,24 @@ static int told(const terminal *t, const sb_exit *end)
 	return ending_exit(end);
 }
 
+/* What came in one piece with the byte that was too much is not shown. */
+static uint64_t output_room(const terminal *t)
+{
+	sb_limits limits = { .size = sizeof limits };
+
+	if (t->options->out_mode != SB_OUT_STOP)
+		return SB_UNLIMITED;
+	sb_plan_limits(sb_session_plan(t->session), &limits);
+	return limits.out_total_bytes < limits.out_stream_bytes ? limits.out_total_bytes : limits.out_stream_bytes;
+}
+
 static int talk(terminal *t)
 {
 	sb_exit end = { .size = sizeof end };
 	sb_error err;
 	int rc;
 
+	t->room = output_room(t);
 	set_raw();
 	rc = loop(t, &err);
 	if (rc >= 0 && t->ended)
