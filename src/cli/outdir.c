@@ -93,6 +93,11 @@ int outdir_open(cli_outdir *dir, const char *path, sb_error *err)
 	}
 	if (dir->fd >= 0)
 		return 0;
+	if (dir->made) { /* with no right to look into it: a umask */
+		int why = errno;
+		rmdir(path);
+		errno = why;
+	}
 	if (errno == ELOOP && below != NULL)
 		return error_fill(err, SB_ERR_FORBIDDEN, "out",
 				  "--out \"%.160s\" leads through a link below the current folder, where "
@@ -151,12 +156,13 @@ static int write_node(int dir, const sb_node *node)
 		fd = openat(parent, name, NEW, node->mode & 0777);
 	if (fd < 0)
 		why = -errno;
-	close(parent);
-	if (fd < 0)
-		return why;
-	why = output_write(fd, node->data, node->len);
-	if (close(fd) < 0 && why == 0)
+	else
+		why = output_write(fd, node->data, node->len);
+	if (fd >= 0 && close(fd) < 0 && why == 0)
 		why = -errno;
+	if (fd >= 0 && why != 0)
+		unlinkat(parent, name, 0); /* half of a file is not to be taken for it */
+	close(parent);
 	return why;
 }
 
