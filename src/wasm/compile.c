@@ -57,7 +57,7 @@ static int compile_file(const char *in, const char *out)
 {
 	char why[ENGINE_WHY] = "";
 	int fd = open(in, O_RDONLY | O_CLOEXEC), rc;
-	engine *e = engine_new(false);
+	engine *e = engine_new(false, ENGINE_STACK_BYTES);
 	void *data, *made = NULL;
 	size_t made_len = 0;
 	struct stat st;
@@ -117,7 +117,7 @@ static int compile_job(int fd)
 	hold_memory(k.head->memory_bytes);
 	begin = (k.head->bytes + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
 	k.fs = mem_new(0, 0);
-	k.e = engine_new(!(k.head->flags & JOB_FOR_FILE));
+	k.e = engine_new(!(k.head->flags & JOB_FOR_FILE), ENGINE_STACK_BYTES);
 	if (!k.fs || !k.e || job_lay_out(&k) < 0 || !k.module) {
 		snprintf(r.why, sizeof r.why, "%s", k.why[0] ? k.why : "no memory");
 	} else if (engine_compile(k.e, k.module, k.module_len, &made, &len, r.why) == 0) {

@@ -72,7 +72,7 @@ static void set_features(wasm_config_t *c)
 	wasmtime_config_wasm_exceptions_set(c, true);
 }
 
-static wasm_config_t *settings(bool from_memory)
+static wasm_config_t *settings(bool from_memory, uint64_t stack_bytes)
 {
 	wasm_config_t *c = wasm_config_new();
 
@@ -84,7 +84,7 @@ static wasm_config_t *settings(bool from_memory)
 	wasmtime_config_epoch_interruption_set(c, false);
 	/* the first must be the larger at each moment */
 	wasmtime_config_async_stack_size_set(c, ENGINE_STACK_BYTES + (2u << 20));
-	wasmtime_config_max_wasm_stack_set(c, ENGINE_STACK_BYTES);
+	wasmtime_config_max_wasm_stack_set(c, stack_bytes);
 	wasmtime_config_memory_may_move_set(c, false);
 	wasmtime_config_memory_reservation_set(c, (uint64_t)1 << 32);
 	wasmtime_config_memory_guard_size_set(c, 32u << 20);
@@ -100,10 +100,10 @@ static wasm_config_t *settings(bool from_memory)
 	return c;
 }
 
-engine *engine_new(bool from_memory)
+engine *engine_new(bool from_memory, uint64_t stack_bytes)
 {
 	engine *e = calloc(1, sizeof *e);
-	wasm_config_t *c = e ? settings(from_memory) : NULL;
+	wasm_config_t *c = e ? settings(from_memory, stack_bytes) : NULL;
 
 	if (c)
 		e->engine = wasm_engine_new_with_config(c);

@@ -17,14 +17,14 @@
 
 #define ENGINE_VERSION "48.0.8"
 #define ENGINE_SETTINGS "1"          /* counts up with each change of the settings */
-#define ENGINE_STACK_BYTES (8u << 20) /* that a guest's calls may take */
+#define ENGINE_STACK_BYTES (8u << 20) /* that a guest's calls may take: JOB_STACK_MOST */
 #define ENGINE_WHY 400               /* bytes of a message */
 
 typedef struct engine engine;
 const char *engine_route(void);      /* "crate" or "wheel" */
 const char *engine_key(void);        /* version, route, settings: modules of another key do not load */
 /* from_memory: modules come by engine_load(), not from files.  NULL = no memory. */
-engine *engine_new(bool from_memory);
+engine *engine_new(bool from_memory, uint64_t stack_bytes); /* which is at most ENGINE_STACK_BYTES */
 
 /* Trusted as a program is.  0, or -1 with why. */
 int engine_load_file(engine *e, const char *path, char why[ENGINE_WHY]);

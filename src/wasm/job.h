@@ -17,6 +17,8 @@
 #define JOB_RESULT_MAGIC 0x315345524d534157u
 #define JOB_ALIGN 8u
 #define JOB_PATH_MAX 4096u
+#define JOB_STACK_LEAST ((uint64_t)64 << 10)
+#define JOB_STACK_MOST ((uint64_t)8 << 20) /* and what it is where nothing else was said */
 #define JOB_MAX_BYTES ((uint64_t)3 << 30)
 
 /* A worker that waits gets two: one with what all runs of its kind have in common (JOB_WAITS), and one of
@@ -50,6 +52,7 @@ enum { JOB_WAITS = 1, JOB_FOR_FILE = 2 };
 typedef struct job_head {
 	uint64_t magic, bytes;           /* of the job, this included */
 	uint64_t memory_bytes, fs_bytes, fs_nodes, cpu_us, collect_bytes; /* SB_UNLIMITED = none */
+	uint64_t stack_bytes;            /* of the guest's calls: JOB_STACK_LEAST to JOB_STACK_MOST */
 	uint32_t entries, open_files, control, flags; /* control: 1 = descriptor 3 is one; flags as above */
 } job_head;
 

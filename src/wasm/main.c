@@ -131,7 +131,7 @@ static int load_file(worker *k)
 {
 	char path[300];
 
-	k->e = engine_new(false);
+	k->e = engine_new(false, k->head->stack_bytes);
 	if (!k->e)
 		return fail(k, "no memory for the engine");
 	snprintf(path, sizeof path, JOB_PACK_DIR "/%s", k->module_file);
@@ -143,7 +143,7 @@ static int load_given(worker *k)
 	if (!k->module)
 		return fail(k, "there is no module in the job");
 	if (!k->e)
-		k->e = engine_new(true);
+		k->e = engine_new(true, k->head->stack_bytes);
 	return k->e ? engine_load(k->e, k->module, k->module_len, k->why) :
 		      fail(k, "no memory for the engine");
 }
@@ -205,7 +205,7 @@ static int prepare_to_wait(worker *k)
 		k->refused = engine_ready(k->e, &k->run);
 		return rehearse(k) < 0 || close_walls(k) < 0 ? -1 : wait_for_job(k);
 	}
-	k->e = engine_new(true);
+	k->e = engine_new(true, k->head->stack_bytes);
 	if (!k->e)
 		return fail(k, "no memory for the engine");
 	return wait_for_job(k) < 0 || load_given(k) < 0 ? -1 : close_walls(k);
@@ -221,6 +221,8 @@ static int prepare(worker *k)
 	const job_head *h = k->head;
 	int rc = walls_raise_stack();
 
+	if (h->stack_bytes < JOB_STACK_LEAST || h->stack_bytes > ENGINE_STACK_BYTES)
+		return fail(k, "the job's stack is none that a guest can have");
 	k->run.w = &k->w;
 	k->run.memory_bytes = h->memory_bytes;
 	k->run.stop = shall_stop;

@@ -31,21 +31,21 @@ static void expect(sb_box_request request, const char *words)
 
 static void options(void **state)
 {
-	const sb_wasm_options dir = { .size = sizeof dir, .fs_dir = "/srv" }, fuel = { .size = sizeof fuel, .fuel = 1 },
-			      module = { .size = sizeof module, .module = "/m.wasm" },
-			      stack = { .size = sizeof stack, .stack_bytes = 1 << 20 },
-			      http = { .size = sizeof http, .flags = SB_WASM_HTTP },
-			      clock = { .size = sizeof clock, .flags = SB_WASM_CLOCK };
+	static const struct { uint64_t stack; int code; } row[] = {
+		{ 0, 0 }, { 64 << 10, 0 }, { 1 << 20, 0 }, { 8 << 20, 0 }, { 1, SB_ERR_INVALID_SPEC },
+		{ (64 << 10) - 1, SB_ERR_INVALID_SPEC }, { (8 << 20) + 1, SB_ERR_INVALID_SPEC },
+		{ SB_UNLIMITED, SB_ERR_INVALID_SPEC },
+	};
 	sb_error err;
 
 	(void)state;
 	assert_int_equal(check((sb_box_request){ .pack = &pack }, &err), 0);
-	assert_int_equal(check((sb_box_request){ .pack = &pack, .options = &clock }, &err), 0);
-	expect((sb_box_request){ .pack = &pack, .options = &dir }, "a directory of the host");
-	expect((sb_box_request){ .pack = &pack, .options = &module }, "a module");
-	expect((sb_box_request){ .pack = &pack, .options = &fuel }, "instructions");
-	expect((sb_box_request){ .pack = &pack, .options = &stack }, "stack");
-	expect((sb_box_request){ .pack = &pack, .options = &http }, "network");
+	for (size_t i = 0; i < UNIT_LEN(row); i++) {
+		const sb_wasm_options o = { .size = sizeof o, .stack_bytes = row[i].stack };
+
+		unit_row(i, check((sb_box_request){ .pack = &pack, .options = &o }, &err) == row[i].code);
+		unit_row(i, !row[i].code || strstr(err.message, "stack_bytes"));
+	}
 }
 
 static void walls(void **state)

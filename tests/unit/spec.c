@@ -72,7 +72,7 @@ static void specs_are_checked(void **state)
 			    OF(sb_linux_options, .uid_first = 4294967000, .uid_count = 1000) },
 		  SB_ERR_INVALID_SPEC },
 		{ { .linux_options = OF(sb_linux_options, .uid_count = 9) }, SB_ERR_INVALID_SPEC },
-		{ { .wasm_options = &(const sb_wasm_options){ .fuel = 1 } }, SB_ERR_INVALID },
+		{ { .wasm_options = &(const sb_wasm_options){ .stack_bytes = 1 << 20 } }, SB_ERR_INVALID },
 		{ { .other_options = others }, 0 },
 		{ { .other_options = nobody }, SB_ERR_INVALID_SPEC },
 	};

@@ -245,6 +245,32 @@ static void directories(void **state)
 	assert_int_equal(unlink(path) | rmdir(dir[0]) | rmdir(dir[1]), 0);
 }
 
+/* Its calls have the stack that was asked for, cold and warm, and a worker with another is not taken. */
+static void stack(void **state)
+{
+	static const char code[] = "function f(n) { return n ? 1 + f(n - 1) : 0 }\nconsole.log(f(700))";
+	static const uint64_t bytes[] = { 0, 128 << 10, 0, 128 << 10, 8 << 20 };
+
+	(void)state;
+	if (!warm("js", "1", 1))
+		return;
+	for (size_t n = 0; n < UNIT_LEN(bytes); n++) {
+		const sb_wasm_options options = { .size = sizeof options, .stack_bytes = bytes[n] };
+		const sb_spec spec = { .size = sizeof spec, .wasm_options = &options };
+		const sb_command command = { .size = sizeof command, .language = "js", .code = code,
+					     .code_len = sizeof code - 1 };
+		bool small = bytes[n] && bytes[n] < 8 << 20;
+		sb_result *r;
+
+		await_worker();
+		if (sb_run(hot, &spec, &command, NULL, &r, &world_error))
+			fail_msg("%s", world_error.message);
+		if (strcmp(world_out(r), small ? "" : "700\n") || (sb_result_outcome(r) == SB_OUTCOME_SIGNALED) != small)
+			fail_msg("run %zu: %s", n, sb_result_json(r));
+		sb_result_free(r);
+	}
+}
+
 /* A worker that is killed while it waits is no failure of a run. */
 static void killed(void **state)
 {
@@ -396,7 +422,7 @@ int main(int argc, char **argv)
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
 		ALONE(no_channel), ALONE(raw_modules), ALONE(killed),
-		ALONE(directories), ALONE(limits), ALONE(descriptors), ALONE(no_leak),
+		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(descriptors), ALONE(no_leak),
 	};
 	int rc = world_begin(argc, argv);
 

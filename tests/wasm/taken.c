@@ -323,9 +323,10 @@ struct engine {
 
 const char *engine_key(void) { return "taken"; }
 
-engine *engine_new(bool from_memory)
+engine *engine_new(bool from_memory, uint64_t stack_bytes)
 {
 	(void)from_memory;
+	(void)stack_bytes;
 	return calloc(1, sizeof(engine));
 }
 

@@ -191,8 +191,16 @@ sb_box *box_new(const sb_limits *limits)
 	}
 	buf_init(&own->job, JOB_MAX_BYTES);
 	own->fd = own->ask = -1;
+	own->stack_bytes = JOB_STACK_MOST;
 	box->wasm = own;
 	return box;
+}
+
+uint64_t box_stack_bytes(const sb_box_request *request)
+{
+	const sb_wasm_options *options = request->options;
+
+	return options && options->stack_bytes ? options->stack_bytes : JOB_STACK_MOST;
 }
 
 static int create_cold(sb_state *state, const sb_box_request *request, const packdir *dir, const wasm_shown *shown,
@@ -204,6 +212,7 @@ static int create_cold(sb_state *state, const sb_box_request *request, const pac
 	if (!box)
 		return error_no_memory(err, "create");
 	box_own(box)->state = state;
+	box_own(box)->stack_bytes = box_stack_bytes(request);
 	box_lay_world(box_own(box), dir);
 	shown_lay(shown, box_own(box));
 	rc = box_launch(state, request->id, "sb-wasm", JOB_WORKER_PATH, dir->fd < 0 ? NULL : dir->of.name, shown,

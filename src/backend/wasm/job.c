@@ -45,7 +45,7 @@ static job_head head_of(const wasm_box *box, const sb_limits *limits, uint64_t c
 		.fs_bytes = limits->fs_bytes ? limits->fs_bytes : SB_UNLIMITED,
 		.fs_nodes = limits->fs_nodes ? limits->fs_nodes : SB_UNLIMITED,
 		.cpu_us = cpu_ms && cpu_ms < SB_UNLIMITED / 1000 ? cpu_ms * 1000 : SB_UNLIMITED,
-		.collect_bytes = collect_limit(limits), .entries = box->entries,
+		.stack_bytes = box->stack_bytes, .collect_bytes = collect_limit(limits), .entries = box->entries,
 		.open_files = limits->open_files && limits->open_files < OPEN_FILES ?
 				      (uint32_t)limits->open_files : OPEN_FILES,
 		.control = control, .flags = flags,

@@ -38,17 +38,12 @@ bool wasm_shows_files(const sb_spec *spec)
 
 static int check_options(const sb_wasm_options *o, sb_error *err)
 {
-	if (!o)
+	if (!o || !o->stack_bytes || (o->stack_bytes >= JOB_STACK_LEAST && o->stack_bytes <= JOB_STACK_MOST))
 		return 0;
-	if (o->fs_dir)
-		return refuse(err, "options", "a directory of the host");
-	if (o->module)
-		return refuse(err, "options", "a module beside an argv");
-	if (o->fuel || o->stack_bytes)
-		return refuse(err, "options", "a limit of instructions or of the stack");
-	if (o->flags & ~(uint64_t)SB_WASM_CLOCK)
-		return refuse(err, "options", "a bridge to the network");
-	return 0;
+	return error_set(err, SB_ERR_INVALID_SPEC, "options",
+			 "a stack of %llu bytes (stack_bytes of sb_wasm_options): give it from %llu to %llu, or 0",
+			 (unsigned long long)o->stack_bytes, (unsigned long long)JOB_STACK_LEAST,
+			 (unsigned long long)JOB_STACK_MOST);
 }
 
 static int check_machine(const sb_state *state, sb_error *err)

@@ -23,6 +23,7 @@ typedef struct wasm_kind {
 	sb_state *state;
 	sb_limits limits;
 	char pack[MANIFEST_WORD], hash[SHA256_HEX]; /* "" = modules that come with their run */
+	uint64_t stack_bytes;
 	wasm_shown shown;
 } wasm_kind;
 
@@ -31,6 +32,7 @@ typedef struct asked {
 	const sb_limits *limits;
 	const packdir *dir;
 	const wasm_shown *shown;
+	uint64_t stack_bytes;
 } asked;
 
 /* ---- Kinds --------------------------------------------------------------------------------------- */
@@ -41,7 +43,8 @@ static bool fits(const stock_kind *base, void *user)
 	const asked *a = user;
 
 	return !memcmp(&kind->limits, a->limits, sizeof kind->limits) && !strcmp(kind->pack, a->dir->of.name) &&
-	       !strcmp(kind->hash, a->dir->of.module.sha256) && shown_same(&kind->shown, a->shown);
+	       !strcmp(kind->hash, a->dir->of.module.sha256) && kind->stack_bytes == a->stack_bytes &&
+	       shown_same(&kind->shown, a->shown);
 }
 
 static stock_kind *make(void *user)
@@ -55,6 +58,7 @@ static stock_kind *make(void *user)
 	}
 	kind->state = a->state;
 	kind->limits = *a->limits;
+	kind->stack_bytes = a->stack_bytes;
 	memcpy(kind->pack, a->dir->of.name, sizeof kind->pack);
 	memcpy(kind->hash, a->dir->of.module.sha256, sizeof kind->hash);
 	return &kind->base;
@@ -70,7 +74,8 @@ stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const
 			   const wasm_shown *shown)
 {
 	stock *all = stock_of(&state->warm, &state->lock, &wasm_warm_way);
-	asked a = { .state = state, .limits = request->limits, .dir = dir, .shown = shown };
+	asked a = { .state = state, .limits = request->limits, .dir = dir, .shown = shown,
+		    .stack_bytes = box_stack_bytes(request) };
 
 	return all ? stock_kind_of(all, fits, make, &a) : NULL;
 }
@@ -102,6 +107,7 @@ static int start_box(sb_box *box, const wasm_kind *kind, const packdir *dir)
 			       .deadline_ns = clock_deadline_ns(clock_now_ns(), START_MS) };
 
 	box_own(box)->state = kind->state;
+	box_own(box)->stack_bytes = kind->stack_bytes;
 	box_lay_world(box_own(box), dir);
 	shown_lay(&kind->shown, box_own(box));
 	return box_launch(kind->state, NULL, "sb-wasm", JOB_WORKER_PATH, kind->pack[0] ? kind->pack : NULL,

@@ -62,6 +62,7 @@ typedef struct wasm_box {
 	bool has_code;
 	int fd;                       /* of the job, once it was sent */
 	uint64_t job_at, job_bytes;   /* in it */
+	uint64_t stack_bytes;         /* of the guest's calls */
 	bool spawned;
 	int ask;                      /* to a guest that stays, -1 = none: live.c */
 	uint8_t *result;              /* read, behind the end: a result_head and entries */
@@ -178,5 +179,7 @@ int box_find_pack(sb_state *state, const char *name, const sb_call *call, packdi
 void box_lay_world(wasm_box *own, const packdir *dir);
 void box_destroy(sb_box *box);
 sb_box *box_new(const sb_limits *limits); /* NULL = no memory */
+/* Of a request: what its options say, or else the most. */
+uint64_t box_stack_bytes(const sb_box_request *request);
 
 #endif /* SB_BACKEND_WASM_H */
