@@ -114,6 +114,11 @@ void json_member_bytes(json *j, const char *name, const void *data, size_t len);
 /* ---- fd.c -------------------------------------------------------------------------------- */
 void fd_close(int *fd);                          /* closes if >= 0, sets -1, errno kept */
 #define FD_AUTO __attribute__((cleanup(fd_close)))
+/* whole.c: by read(2) or write(2), or by what takes the same (recv, send).  0, -errno, -EPIPE at the end of what is
+ * read.  `await` waits where the call would block, or has it given up: -ECANCELED.  Without it: -EAGAIN. */
+typedef ssize_t (*fd_move_fn)(int fd, void *at, size_t len);
+typedef bool (*fd_await_fn)(void *user, int fd);
+int fd_move_all(int fd, void *data, uint64_t len, fd_move_fn move, fd_await_fn await, void *user);
 int fd_write_all(int fd, const void *data, size_t len);  /* 0 or -errno; blocking fd */
 /* The same into a file (in memory): -EFBIG above RLIMIT_FSIZE, and no SIGXFSZ. */
 int fd_write_file(int fd, const void *data, size_t len);

@@ -7,6 +7,7 @@
  * wait.
  */
 #include "worker.h"
+#include "../base/base.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -45,38 +46,19 @@ int ask_open(worker *k, int control)
 
 /* ---- Bytes -------------------------------------------------------------------------------------------- */
 
+static ssize_t write_some(int fd, void *at, size_t len)
+{
+	return write(fd, at, len);
+}
+
 static bool ask_read(int fd, void *data, uint64_t len)
 {
-	char *at = data;
-
-	while (len) {
-		ssize_t n = read(fd, at, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		len -= (uint64_t)n;
-	}
-	return true;
+	return fd_move_all(fd, data, len, read, NULL, NULL) == 0;
 }
 
 static bool ask_write(int fd, const void *data, uint64_t len)
 {
-	const char *at = data;
-
-	while (len) {
-		ssize_t n = write(fd, at, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		len -= (uint64_t)n;
-	}
-	return true;
+	return fd_move_all(fd, (void *)(uintptr_t)data, len, write_some, NULL, NULL) == 0;
 }
 
 /* ---- Questions ---------------------------------------------------------------------------------------- */

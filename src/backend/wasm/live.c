@@ -54,56 +54,53 @@ static int broken(wasm_box *own, const char *why, sb_error *err)
 	return error_set(err, SB_ERR_CONNECTION_LOST, "files", "the guest's worker %s", why);
 }
 
+static ssize_t put_some(int fd, void *at, size_t len)
+{
+	return send(fd, at, len, MSG_NOSIGNAL);
+}
+
+static ssize_t get_some(int fd, void *at, size_t len)
+{
+	return recv(fd, at, len, 0);
+}
+
+typedef struct waiting {
+	const sb_call *call;
+	short events;
+	sb_error *err;
+	int rc;
+} waiting;
+
+static bool await(void *user, int fd)
+{
+	waiting *w = user;
+
+	w->rc = sb_call_wait(w->call, fd, w->events, w->err);
+	return w->rc >= 0;
+}
+
+static int move_all(wasm_box *own, void *data, uint64_t len, fd_move_fn move, waiting *w)
+{
+	int rc = fd_move_all(own->ask, data, len, move, await, w);
+
+	if (rc != -ECANCELED)
+		return rc ? broken(own, "has gone", w->err) : 0;
+	fd_close(&own->ask); /* half a question, or half an answer */
+	return w->rc;
+}
+
 static int send_all(wasm_box *own, const void *data, uint64_t len, const sb_call *call, sb_error *err)
 {
-	const char *at = data;
+	waiting w = { .call = call, .events = POLLOUT, .err = err };
 
-	while (len) {
-		ssize_t n = send(own->ask, at, len, MSG_NOSIGNAL);
-		int rc;
-
-		if (n > 0) {
-			at += n;
-			len -= (uint64_t)n;
-			continue;
-		}
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0 || errno != EAGAIN)
-			return broken(own, "has gone", err);
-		rc = sb_call_wait(call, own->ask, POLLOUT, err);
-		if (rc < 0) {
-			fd_close(&own->ask); /* half a question */
-			return rc;
-		}
-	}
-	return 0;
+	return move_all(own, (void *)(uintptr_t)data, len, put_some, &w);
 }
 
 static int receive_all(wasm_box *own, void *data, uint64_t len, const sb_call *call, sb_error *err)
 {
-	char *at = data;
+	waiting w = { .call = call, .events = POLLIN, .err = err };
 
-	while (len) {
-		ssize_t n = recv(own->ask, at, len, 0);
-		int rc;
-
-		if (n > 0) {
-			at += n;
-			len -= (uint64_t)n;
-			continue;
-		}
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0 || errno != EAGAIN)
-			return broken(own, "has gone", err);
-		rc = sb_call_wait(call, own->ask, POLLIN, err);
-		if (rc < 0) {
-			fd_close(&own->ask); /* half an answer */
-			return rc;
-		}
-	}
-	return 0;
+	return move_all(own, data, len, get_some, &w);
 }
 
 /* ---- A question ----------------------------------------------------------------------------------------- */
