@@ -132,7 +132,8 @@ fuzz:
 bench: all
 	$(Q)tools/need bench
 	$(Q)$(CC) -std=gnu17 -O2 -D_GNU_SOURCE -Iinclude bench/library.c -o $(BUILD)/bench-library $(BUILD)/src/libsandbox.so -lpthread
-	$(Q)bench/run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY))
+	$(Q)[ "$(ONLY)" = guests ] || bench/run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY))
+	$(Q)[ "$(or $(ONLY),guests)" != guests ] || bench/guests $(if $(ROUNDS),--rounds $(ROUNDS))
 
 # What takes longer than a test run may.
 long: all
