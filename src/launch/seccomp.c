@@ -54,38 +54,24 @@ int seccomp_apply_worker(launch_failure *f)
 #define PASS BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define LOW_WORD(arg) args[arg] /* little-endian; the kernel takes pids as int */
 
-/* No signal for the supervisor, for its group or for everybody (-1), by whatever call takes a pid; and
- * nothing that slows it down, as itself or as one of the user's. */
+/* No signal for the supervisor, for its group or for everybody (-1), by whatever call takes a pid. */
 static int guard(int supervisor, launch_failure *f)
 {
 	const struct sock_filter code[] = {
 		LOAD(nr),
-		/*  1 */ IS(SYS_kill, 12, 0),
-		/*  2 */ IS(SYS_tkill, 11, 0),
-		/*  3 */ IS(SYS_tgkill, 10, 0),
-		/*  4 */ IS(SYS_rt_sigqueueinfo, 9, 0),
-		/*  5 */ IS(SYS_rt_tgsigqueueinfo, 8, 0),
-		/*  6 */ IS(SYS_pidfd_open, 7, 0),
-		/*  7 */ IS(SYS_sched_setparam, 6, 0),
-		/*  8 */ IS(SYS_sched_setscheduler, 5, 0),
-		/*  9 */ IS(SYS_sched_setaffinity, 4, 0),
-		/* 10 */ IS(SYS_sched_setattr, 3, 0),
-		/* 11 */ IS(SYS_setpriority, 7, 0),
-		/* 12 */ IS(SYS_ioprio_set, 6, 0),
-		/* 13 */ PASS,
-		/* 14 */ LOAD(LOW_WORD(0)),
-		/* 15 */ IS(-1, 8, 0),
-		/* 16 */ IS(supervisor, 7, 0),
-		/* 17 */ IS(-supervisor, 6, 0),
-		/* 18 */ PASS,
-		/* 19: of a user, PRIO_USER = 2; IOPRIO_WHO_USER = 3, IOPRIO_WHO_PGRP = 2 */
-		LOAD(LOW_WORD(0)),
-		/* 20 */ IS(2, 3, 0),
-		/* 21 */ IS(3, 2, 0),
-		/* 22 */ LOAD(LOW_WORD(1)),
-		/* 23 */ IS(supervisor, 0, 1),
-		/* 24 */ REFUSE,
-		/* 25 */ PASS,
+		/*  1 */ IS(SYS_kill, 6, 0),
+		/*  2 */ IS(SYS_tkill, 5, 0),
+		/*  3 */ IS(SYS_tgkill, 4, 0),
+		/*  4 */ IS(SYS_rt_sigqueueinfo, 3, 0),
+		/*  5 */ IS(SYS_rt_tgsigqueueinfo, 2, 0),
+		/*  6 */ IS(SYS_pidfd_open, 1, 0),
+		/*  7 */ PASS,
+		/*  8 */ LOAD(LOW_WORD(0)),
+		/*  9 */ IS(-1, 3, 0),
+		/* 10 */ IS(supervisor, 2, 0),
+		/* 11 */ IS(-supervisor, 1, 0),
+		/* 12 */ PASS,
+		/* 13 */ REFUSE,
 	};
 
 	return set(code, COUNT(code), f);

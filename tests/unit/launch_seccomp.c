@@ -265,6 +265,19 @@ static const ask place_asks[] = {
 	{ 2, -1, 0, O_RDONLY | O_TRUNC, 0, ERR(EPERM) },
 	{ 2, -1, 0, O_RDWR | O_TRUNC, 0, ALLOW },
 	{ 254, 27, 0, 0, 0, ERR(EACCES) },         /* inotify_add_watch */
+	{ 141, 140, 0, 0, 5, ALLOW },              /* setpriority of the caller itself */
+	{ 141, 140, 0, 4711, 5, ERR(EPERM) },
+	{ 141, 140, 1, 0, 5, ERR(EPERM) },         /* PRIO_PGRP */
+	{ 141, 140, 2, 0, 5, ERR(EPERM) },         /* PRIO_USER */
+	{ 144, 119, 0, 0, 0, ALLOW },              /* sched_setscheduler */
+	{ 144, 119, 4711, 0, 0, ERR(EPERM) },
+	{ 142, 118, 4711, 0, 0, ERR(EPERM) },      /* sched_setparam */
+	{ 203, 122, HIGH, 0, 0, ALLOW },           /* sched_setaffinity: an int */
+	{ 203, 122, HIGH | 4711, 0, 0, ERR(EPERM) },
+	{ 314, 274, 4711, 0, 0, ERR(EPERM) },      /* sched_setattr */
+	{ 251, 30, 1, 0, 0, ALLOW },               /* ioprio_set */
+	{ 251, 30, 1, 4711, 0, ERR(EPERM) },
+	{ 251, 30, 3, 0, 0, ERR(EPERM) },
 	{ 165, 40, 0, 0, 0, ERR(EPERM) },
 	{ 101, 117, 0, 0, 0, ERR(EPERM) },
 	{ 0, 63, 0, 0, 0, ALLOW },
