@@ -383,8 +383,10 @@ typedef int (*sb_output_fn)(void *user, int stream, const void *data, size_t len
 /* DETACHED: what it leaves running stays, until the session closes.  PARTIAL: eval only: code as it is
  * typed, line by line and without the last end of line: what is not finished is told, and not run.
  * HOLD: in a session: half of log_bytes that sb_output_read() has not yet given to anyone hold the
- * process up, rather than giving way. */
-enum { SB_COMMAND_TTY = 1, SB_COMMAND_DETACHED = 2, SB_COMMAND_PARTIAL = 4, SB_COMMAND_HOLD = 8 };
+ * process up, rather than giving way.  SHORT_PLAN: in a run whose plan nobody reads path by path: what
+ * no decision rests on (paths, mounts below the workspace, limits above) is not looked up for it. */
+enum { SB_COMMAND_TTY = 1, SB_COMMAND_DETACHED = 2, SB_COMMAND_PARTIAL = 4, SB_COMMAND_HOLD = 8,
+       SB_COMMAND_SHORT_PLAN = 16 };
 /* Either argv, or language and code. */
 typedef struct sb_command {
 	size_t size;
@@ -632,7 +634,7 @@ void sb_plan_limits(const sb_plan *plan, sb_limits *resolved);
 void sb_plan_enforcement(const sb_plan *plan, sb_enforcement *enforcement); /* NULL: 0s */
 size_t sb_plan_count(const sb_plan *plan);
 int sb_plan_at(const sb_plan *plan, size_t index, sb_plan_line *line);
-/* What becomes of a path inside: SB_FILE_* (HIDE = absent), and the rule. */
+/* What becomes of a path inside: SB_FILE_* (HIDE = absent), and the rule.  UNSUPPORTED: a short plan. */
 int sb_plan_path(const sb_plan *plan, const char *path, int *access, const char **why);
 /* "text", "json"; per backend "seccomp" (OCI), "seatbelt" (SBPL), "container", "job"; or NULL. */
 const char *sb_plan_text(const sb_plan *plan, const char *format);
