@@ -317,6 +317,8 @@ static int run_request(const cli_options *options, cli_request *request)
 	if (request->command.language != NULL)
 		cli_debug(options, "read: %zu bytes of %s", request->command.code_len,
 			  request->command.language);
+	if (!options->json && !options->debug) /* nobody will see them */
+		request->command.flags |= SB_COMMAND_SHORT_PLAN;
 	cli_debug(options, "starting %s",
 		  request->command.argv != NULL ? request->command.argv[0] : "the code");
 	if (sb_run(sandbox, &request->spec, &request->command, &wait, &result, &err) < 0)

@@ -117,6 +117,7 @@ typedef int plan_rest_fn(sb_plan *plan, void *kept, sb_error *err);
 void plan_keep(sb_plan *plan, void *kept, plan_rest_fn *rest, void (*release)(void *kept));
 void *plan_kept(const sb_plan *plan, void (*release)(void *kept));
 int plan_finish(sb_plan *plan, sb_error *err);
+void plan_leave_rest(sb_plan *plan); /* instead: nobody will look at it */
 sb_plan *plan_ref(sb_plan *plan);
 void plan_unref(sb_plan *plan);
 

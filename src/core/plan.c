@@ -350,6 +350,12 @@ int plan_finish(sb_plan *plan, sb_error *err)
 	return rc;
 }
 
+void plan_leave_rest(sb_plan *plan)
+{
+	plan->is_short |= plan->rest != NULL;
+	plan_release_kept(plan);
+}
+
 /* ---- Getters ---- */
 
 const sb_error *sb_plan_failure(const sb_plan *plan)
@@ -423,7 +429,7 @@ int sb_plan_path(const sb_plan *plan, const char *path, int *access, const char 
 {
 	const plan_path *nearest = NULL;
 	char *clean;
-	int rc = path_clean_absolute(path, &clean, NULL);
+	int rc = plan->is_short ? SB_ERR_UNSUPPORTED : path_clean_absolute(path, &clean, NULL);
 
 	if (rc < 0)
 		return rc;

@@ -42,6 +42,7 @@ struct sb_plan {
 	char *as_text, *as_json; /* made when first asked for */
 	void *kept;		 /* plan_keep() */
 	plan_rest_fn *rest;
+	bool is_short;		 /* the rest was left out */
 	void (*kept_release)(void *kept);
 	arena mem;		      /* all strings but those that are pointers to char above */
 	char first[PLAN_FIRST_BYTES]; /* its first piece: most plans need no other */

@@ -364,7 +364,7 @@ int spec_check_command(const sb_command *in, sb_error *err)
 	int rc = record_read(&c, sizeof c, in, "sb_command", err);
 
 	if (rc == 0 && c.flags & ~(uint32_t)(SB_COMMAND_TTY | SB_COMMAND_DETACHED | SB_COMMAND_PARTIAL |
-					     SB_COMMAND_HOLD))
+					     SB_COMMAND_HOLD | SB_COMMAND_SHORT_PLAN))
 		rc = spec_unknown_flag(err, "command");
 	if (rc == 0)
 		rc = spec_check_shape(&c, err);

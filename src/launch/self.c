@@ -361,6 +361,8 @@ static int start_waiting(host_self *s, int end, int pid1)
 	k->end = end;
 	atomic_store(&k->turn, KEEPER_WAITS);
 	pid = clone_self(CLONE_VM | CLONE_FS | CLONE_FILES, NULL, s);
+	if (pid < 0)
+		k->end = -1;
 	return pid;
 }
 
@@ -389,7 +391,9 @@ static int start_keeper(lh_box *b, launch_failure *f)
 	if (pipe2(end, O_CLOEXEC) < 0)
 		return launch_fail(f, errno, "cgroup", "cannot make a pipe");
 	s->keeper_end = end[1];
-	s->keeper = samples ? start_watching(s, end[0], b->pidfd) : start_waiting(s, end[0], b->pidfd);
+	s->keeper = samples ? -1 : start_waiting(s, end[0], b->pidfd);
+	if (s->keeper < 0) /* also where nobody may look at a process by a descriptor */
+		s->keeper = start_watching(s, end[0], b->pidfd);
 	if (s->keeper > 0)
 		return 0;
 	s->keeper = 0;

@@ -159,7 +159,10 @@ static int run_start(running *r, sb_error *err)
 		return code;
 	step(r, "walls and command are under way");
 	note(r, SB_AUDIT_START, SB_ALLOW, 0, r->table->name, NULL);
-	return plan_finish(r->plan, err);
+	if (!(e->command.flags & SB_COMMAND_SHORT_PLAN))
+		return plan_finish(r->plan, err);
+	plan_leave_rest(r->plan);
+	return 0;
 }
 
 /* A worker that had ended meanwhile has seen nothing of the run, which starts anew. */

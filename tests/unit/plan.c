@@ -336,6 +336,28 @@ static void what_comes_later_stands_in_its_place(void **state)
 	assert_int_equal(releases, 2);
 }
 
+static void a_short_plan_does_not_answer_for_paths(void **state)
+{
+	static char kept[] = "";
+	sb_plan *plan = plan_of();
+	const char *why;
+	int access;
+
+	(void)state;
+	releases = 0;
+	plan_keep(plan, kept, NULL, count_release);
+	plan_leave_rest(plan); /* there is none */
+	assert_int_equal(releases, 1);
+	assert_int_equal(sb_plan_path(plan, "/w", &access, &why), 0);
+	plan_keep(plan, kept, rest_of_it, count_release);
+	plan_leave_rest(plan);
+	assert_int_equal(releases, 2);
+	assert_int_equal(plan_finish(plan, NULL), 0);
+	assert_int_equal(sb_plan_count(plan), 5);
+	assert_int_equal(sb_plan_path(plan, "/w", &access, &why), SB_ERR_UNSUPPORTED);
+	plan_unref(plan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +369,7 @@ int main(void)
 		cmocka_unit_test(enforcement_never_names_the_host_network),
 		cmocka_unit_test(a_report_has_checks_and_verdicts),
 		cmocka_unit_test(what_comes_later_stands_in_its_place),
+		cmocka_unit_test(a_short_plan_does_not_answer_for_paths),
 	};
 
 	return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
