@@ -772,7 +772,9 @@ int sb_session_spawn(sb_session *session, const sb_command *command, const sb_wa
  * SESSION_KILLED with the reason as its cause; later calls give SESSION_KILLED.  An interpreter that
  * ends by itself is a result with its own end and the failure SESSION_CLOSED; one that breaks the
  * protocol is VIOLATION and killed.  With AUTO_RESTART the failure is the reason itself, and the next
- * evaluation finds everything new (/work, too).
+ * evaluation finds everything new (/work, too).  The usage in the result is the evaluation's own: its
+ * wall time, and the CPU time of the interpreter and of children that it has waited for, where the
+ * backend knows it ("wasm" does not).
  *
  * Calls take turns: another waits for as long as its own wait says; while code waits for input it is
  * a CONFLICT.  Code shares its memory with what reports of it: it can lie about its value, exception
