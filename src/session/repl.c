@@ -91,11 +91,13 @@ static sb_call finish_call(void)
 			  .deadline_ns = clock_deadline_ns(clock_now_ns(), FINISH_MS) };
 }
 
-static int send_signal(sb_session *s, int signal)
+static int send_signal(sb_session *s, int signal, uint64_t deadline_ns)
 {
-	const sb_call call = finish_call();
+	sb_call call = finish_call();
 	int code;
 
+	if (deadline_ns < call.deadline_ns)
+		call.deadline_ns = deadline_ns;
 	pthread_mutex_lock(&s->lock);
 	code = turn_take(s, &call, NULL);
 	if (code >= 0) {
@@ -112,7 +114,7 @@ static int on_signal(void *user, int signal)
 {
 	repl_talk *t = user;
 
-	return send_signal(t->session, signal);
+	return send_signal(t->session, signal, SB_UNLIMITED);
 }
 
 static void take_turn(sb_session *s)
@@ -316,7 +318,7 @@ static bool tell(repl_talk *t)
 		return false;
 	if (t->strike && all_sent(t)) {
 		t->strike = false;
-		send_signal(t->session, SB_SIGNAL_INTERRUPT);
+		send_signal(t->session, SB_SIGNAL_INTERRUPT, t->pump.deadline_ns);
 	}
 	return true;
 }

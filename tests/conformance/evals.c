@@ -220,6 +220,51 @@ static void interrupts_of_what_begins(void **state)
 	ok(eval("5"), "5\n");
 }
 
+static pid_t child_of(pid_t pid)
+{
+	char path[64];
+	int child = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	FILE *f = fopen(path, "r");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d", &child) != 1)
+		child = 0;
+	fclose(f);
+	return child;
+}
+
+/* It is slow to pass an interrupt on, and the code has ended by then: the next code is not struck. */
+static void late_signal(void **state)
+{
+	other o = { .code = "import time\nprint('up', flush=True)\ntime.sleep(1.5)" };
+	pid_t first;
+
+	if (strcmp(w.backend, "linux"))
+		skip();
+	NEEDS_REAL();
+	first = child_of(child_of(getpid())); /* of the box, below its supervisor */
+	if (!first)
+		skip();
+	start(&o);
+	await_state(SB_STATE_BUSY);
+	usleep(300000);
+	assert_int_equal(kill(first, SIGSTOP), 0);
+	assert_int_equal(sb_session_interrupt(session, NULL, &err), 0);
+	usleep(2500000);
+	other next = { .code = "import time\ntime.sleep(.5)\nprint('whole')" };
+
+	start(&next);
+	usleep(200000);
+	assert_int_equal(kill(first, SIGCONT), 0);
+	join(&o);
+	join(&next);
+	assert_int_equal(o.got.rc, 0);
+	ok(next.got, "whole\n");
+}
+
 static void input_by_answer(void **state)
 {
 	other o = { .code = "a = input('? ')\nb = input()\n(a, b)",
@@ -651,7 +696,7 @@ EVALS_MAIN(TEST(state_persists), TEST(exception_survives), TEST(time_kills),
 	   TEST(ignored_interrupts), TEST(restart), TEST(interpreter_exits),
 	   TEST(interpreter_dies_while_idle), TEST(killed_by_signal), TEST(another_program),
 	   TEST(junk_on_all_descriptors), TEST(markers_are_output), TEST(late_output_is_kept),
-	   TEST(interrupt_keeps_it), TEST(interrupts_of_what_begins), TEST(input_by_answer), TEST(interrupt_of_a_question),
+	   TEST(interrupt_keeps_it), TEST(interrupts_of_what_begins), TEST(late_signal), TEST(input_by_answer), TEST(interrupt_of_a_question),
 	   TEST(input_by_bytes_and_callback), TEST(unfinished_code), TEST(large_source),
 	   TEST(output_caps), TEST(memory_limit), TEST(cpu_time_of_each), TEST(usage_of_each), TEST(idle_and_old),
 	   TEST(junk_on_the_control_stream), TEST(one_after_the_other),

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define STANDING_MS 50u /* for the walls to stand; longer is no harm */
-#define SIGNAL_MS 1000u /* for pid 1 to say that it has sent a signal */
+#define SIGNAL_MS 10000u /* for pid 1 to say that it has sent a signal: one that is late strikes what comes next */
 #define END_WAIT_MS 2000u /* for what sb-launch has to say once pid 1 is dead */
 
 /* ---- Descriptors --------------------------------------------------------------------------- */
