@@ -126,12 +126,12 @@ static int spec_check_linux(const sb_linux_options *in, sb_error *err)
 		return rc;
 	if (o.flags & ~(uint64_t)(SB_LINUX_ALLOW_USERNS | SB_LINUX_NO_LANDLOCK))
 		return spec_unknown_flag(err, "linux");
-	if ((o.root && !path_is_clean_absolute(o.root)) ||
-	    (o.cgroup_parent && !path_is_clean_absolute(o.cgroup_parent)))
+	bool root = o.root && !path_is_clean_absolute(o.root);
+
+	if (root || (o.cgroup_parent && !path_is_clean_absolute(o.cgroup_parent)))
 		return error_set(err, SB_ERR_INVALID_PATH, "linux",
-				 "\"%s\" is not an absolute path without \".\" and \"..\"",
-				 o.root && !path_is_clean_absolute(o.root) ? o.root
-									   : o.cgroup_parent);
+				 "the %s \"%s\" is not an absolute path without \".\" and \"..\"",
+				 root ? "root" : "parent of cgroups", root ? o.root : o.cgroup_parent);
 	/* 0 is root's and 4294967295 nobody's: neither may ever be a guest's */
 	if (o.uid_first > 0 && o.uid_count > UINT32_MAX - o.uid_first)
 		return spec_refuse(err, "linux",
