@@ -462,15 +462,15 @@ static void usage_of_each(void **state)
 
 	used(a, 0, 200);
 	assert_true(a.wall_us >= 300000 && a.cpu_us > 0);
-	snprintf(code, sizeof code, BURN, "1.3");
-	used(eval(code), 1200, 5000);
-	used(eval("1"), 0, 1000);
+	snprintf(code, sizeof code, BURN, ".4");
+	used(eval(code), 350, 5000);
+	used(eval("1"), 0, 300);
 	/* of children that it has waited for as well */
-	snprintf(code, sizeof code, "pid = os.fork()\nif pid == 0:\n    end = time.process_time() + 1.3\n"
+	snprintf(code, sizeof code, "pid = os.fork()\nif pid == 0:\n    end = time.process_time() + .4\n"
 				    "    while time.process_time() < end: pass\n    os._exit(0)\n_ = os.waitpid(pid, 0)");
-	used(eval(code), 1200, 5000);
+	used(eval(code), 350, 5000);
 	/* and of one that ends the session */
-	used(eval("end = time.process_time() + 1.3\nwhile time.process_time() < end: pass\nos._exit(0)"), 1200, 5000);
+	used(eval("end = time.process_time() + .4\nwhile time.process_time() < end: pass\nos._exit(0)"), 350, 5000);
 }
 
 /* It is closed by itself, whoever has a handle; while it works it is not idle. */
