@@ -424,13 +424,32 @@ static void memory_limit(void **state)
 
 #define BURN "import time\nend = time.process_time() + %s\nwhile time.process_time() < end: pass\n"
 
+/* Of an instance there is one budget, of the whole session: each evaluation takes from it. */
+static void cpu_time_of_all(void **state)
+{
+	answer a;
+	char code[200];
+	int fine = 0;
+
+	if (!on_wasm())
+		skip();
+	limits.cpu_ms = 2000;
+	NEEDS_REAL();
+	snprintf(code, sizeof code, BURN, ".55");
+	while ((a = eval(code)).rc == 0 && a.outcome == SB_OUTCOME_EXITED && fine < 4)
+		fine++;
+	assert_in_range(fine, 1, 3);
+	assert_int_equal(a.outcome, SB_OUTCOME_BUDGET_EXCEEDED);
+	killed(a, SB_ERR_CPU_LIMIT);
+}
+
 /* Twice as much together as one of them may use. */
 static void cpu_time_of_each(void **state)
 {
 	char code[200];
 
 	if (on_wasm())
-		skip(); /* there it is one budget of the whole session */
+		skip(); /* see cpu_time_of_all() */
 	limits.cpu_ms = 1000;
 	NEEDS_REAL();
 	snprintf(code, sizeof code, BURN, ".55");
@@ -698,7 +717,7 @@ EVALS_MAIN(TEST(state_persists), TEST(exception_survives), TEST(time_kills),
 	   TEST(junk_on_all_descriptors), TEST(markers_are_output), TEST(late_output_is_kept),
 	   TEST(interrupt_keeps_it), TEST(interrupts_of_what_begins), TEST(late_signal), TEST(input_by_answer), TEST(interrupt_of_a_question),
 	   TEST(input_by_bytes_and_callback), TEST(unfinished_code), TEST(large_source),
-	   TEST(output_caps), TEST(memory_limit), TEST(cpu_time_of_each), TEST(usage_of_each), TEST(idle_and_old),
+	   TEST(output_caps), TEST(memory_limit), TEST(cpu_time_of_each), TEST(cpu_time_of_all), TEST(usage_of_each), TEST(idle_and_old),
 	   TEST(junk_on_the_control_stream), TEST(one_after_the_other),
 	   TEST(sessions_share_nothing), TEST(callback_and_cancel), TEST(closed_while_it_runs),
 	   TEST(reset_clears), TEST(evaluations_are_counted), TEST(refused_commands));

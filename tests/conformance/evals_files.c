@@ -133,6 +133,26 @@ static void files_in_and_out(void **state)
 	assert_int_equal(sb_session_remove(session, place, NULL, &err), 0);
 }
 
+/* In the memory of an instance nobody else puts or takes files, but with an evaluation; that is said, and nothing is lost. */
+static void files_of_an_instance(void **state)
+{
+	static const char *const places[] = { "/work/x", "/tmp", "/out/x", "/home/sandbox" };
+	sb_tree *tree = NULL;
+
+	(void)state;
+	if (!on_wasm())
+		skip();
+	session = open_one();
+	ok(eval("open('/work/x', 'w').write('mine'); None"), "");
+	for (size_t i = 0; i < UNIT_LEN(places); i++) {
+		unit_row(i, put(places[i], "x") == SB_ERR_UNSUPPORTED && strstr(err.message, "/in"));
+		unit_row(i, sb_session_get(session, places[i], NULL, &tree, &err) == SB_ERR_UNSUPPORTED && !tree);
+		unit_row(i, strstr(err.message, "--backend linux") != NULL);
+		unit_row(i, sb_session_remove(session, places[i], NULL, &err) == SB_ERR_UNSUPPORTED);
+	}
+	ok(eval("print(open('/work/x').read())"), "mine\n");
+}
+
 static void files_refused(void **state)
 {
 	sb_tree *tree = NULL;
@@ -240,5 +260,5 @@ static void files_against_a_busy_guest(void **state)
 	assert_int_equal(o.got.rc, 0);
 }
 
-EVALS_MAIN(TEST(files_of_each), TEST(files_in_and_out), TEST(files_refused),
+EVALS_MAIN(TEST(files_of_each), TEST(files_in_and_out), TEST(files_of_an_instance), TEST(files_refused),
 	   TEST(files_under_the_quota), TEST(files_against_a_busy_guest));
