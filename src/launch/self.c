@@ -198,7 +198,8 @@ static void view_kept(host_self *s)
 	cgroup_init(&s->box.cgroup); /* the command's */
 }
 
-/* An heir with memory of its own, a child of the command's, who begins to watch at once. */
+/* An heir with memory of its own, a child of the command's, who begins to watch at once.  We stay: dead, we
+ * would lie there until the command has an occasion to reap us. */
 static void leave(struct keeper_shared *k, host_self *s)
 {
 	int turn = KEEPER_WAITS;
@@ -216,8 +217,6 @@ static void leave(struct keeper_shared *k, host_self *s)
 	k->heir = pid < 0 ? 0 : (int)pid;
 	fd_close(&s->watcher); /* it is the heir's: without it nothing runs on */
 	atomic_store(&k->turn, KEEPER_LEFT);
-	if (pid > 0)
-		_exit(0);
 }
 
 /* Most commands end before there is anything to look at.  Until then it only waits, and shares our memory and
