@@ -81,7 +81,8 @@ static void fill_plan(const sb_state *state, const sb_limits *limits, lh_plan *p
 		   (state->facts.landlock_abi >= 6 ? LP_LANDLOCK_SCOPE : 0);
 	add_ids(state, p);
 	p->hostname = lh_plan_string(plan, "sandbox");
-	/* the only file that it can write is the job, behind which it puts its result */
+	/* the only file that it can write is the job, behind which it puts its result; where directories of the host
+	 * are shown, each file in them, too */
 	if (files && files < JOB_MAX_BYTES)
 		p->file_bytes = files + JOB_SLACK;
 	if (limits->cpu_ms && limits->cpu_ms < SB_UNLIMITED / 1000)
