@@ -190,7 +190,11 @@ static void *wasm_copy(arena *mem, const void *in, sb_error *err)
 {
 	sb_wasm_options *out = RECORD(mem, in, sb_wasm_options, err);
 
-	return out ? whole(mem, out, err) : NULL;
+	if (!out)
+		return NULL;
+	out->module = arena_text(mem, out->module);
+	out->fs_dir = arena_text(mem, out->fs_dir);
+	return whole(mem, out, err);
 }
 
 static void *seatbelt_copy(arena *mem, const void *in, sb_error *err)

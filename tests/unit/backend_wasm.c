@@ -36,10 +36,19 @@ static void options(void **state)
 		{ (64 << 10) - 1, SB_ERR_INVALID_SPEC }, { (8 << 20) + 1, SB_ERR_INVALID_SPEC },
 		{ SB_UNLIMITED, SB_ERR_INVALID_SPEC },
 	};
+	const sb_wasm_options dir = { .size = sizeof dir, .fs_dir = "/srv" }, fuel = { .size = sizeof fuel, .fuel = 1 },
+			      module = { .size = sizeof module, .module = "/m.wasm" },
+			      http = { .size = sizeof http, .flags = SB_WASM_HTTP },
+			      clock = { .size = sizeof clock, .flags = SB_WASM_CLOCK };
 	sb_error err;
 
 	(void)state;
 	assert_int_equal(check((sb_box_request){ .pack = &pack }, &err), 0);
+	assert_int_equal(check((sb_box_request){ .pack = &pack, .options = &clock }, &err), 0);
+	expect((sb_box_request){ .pack = &pack, .options = &dir }, "a directory of the host");
+	expect((sb_box_request){ .pack = &pack, .options = &module }, "a module");
+	expect((sb_box_request){ .pack = &pack, .options = &fuel }, "instructions");
+	expect((sb_box_request){ .pack = &pack, .options = &http }, "network");
 	for (size_t i = 0; i < UNIT_LEN(row); i++) {
 		const sb_wasm_options o = { .size = sizeof o, .stack_bytes = row[i].stack };
 

@@ -38,7 +38,17 @@ bool wasm_shows_files(const sb_spec *spec)
 
 static int check_options(const sb_wasm_options *o, sb_error *err)
 {
-	if (!o || !o->stack_bytes || (o->stack_bytes >= JOB_STACK_LEAST && o->stack_bytes <= JOB_STACK_MOST))
+	if (!o)
+		return 0;
+	if (o->fs_dir)
+		return refuse(err, "options", "a directory of the host in place of the guest's own \"/\"");
+	if (o->module)
+		return refuse(err, "options", "a module beside an argv");
+	if (o->fuel)
+		return refuse(err, "options", "a limit of instructions");
+	if (o->flags & ~(uint64_t)SB_WASM_CLOCK)
+		return refuse(err, "options", "a bridge to the network");
+	if (!o->stack_bytes || (o->stack_bytes >= JOB_STACK_LEAST && o->stack_bytes <= JOB_STACK_MOST))
 		return 0;
 	return error_set(err, SB_ERR_INVALID_SPEC, "options",
 			 "a stack of %llu bytes (stack_bytes of sb_wasm_options): give it from %llu to %llu, or 0",
