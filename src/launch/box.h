@@ -53,7 +53,6 @@ typedef struct launch_box {
 	int watcher;             /* of the command's pid 1: its link once every wall stands; else -1 */
 	launch_cgroup cgroup;
 	int32_t pid1;            /* of pid 1, in the supervisor's pid namespace */
-	bool waited;             /* its watcher begins late, when it is time for the first look */
 	struct rlimit open_files; /* as we got it: the guest's, if the plan leaves it */
 	bool privileged;         /* the supervisor may clone mounts of the host's namespace */
 
@@ -204,7 +203,6 @@ int terminal_open(uint16_t rows, uint16_t cols, int *slave, launch_failure *f);
 void stray_kill(const launch_box *box, int session);
 
 /* ---- watch_sockets.c --------------------------------------------------------------------------- */
-#define SOCKETS_FIRST_LOOK_US 20000u          /* most commands have ended by then */
 bool sockets_watched(const lp_plan *p);       /* a watcher is needed for them */
 void sockets_init(launch_sockets *s, const lp_plan *p, uint32_t cpus);
 /* Looks if it is due; true: they and all other memory are more than what both may be. */

@@ -24,7 +24,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -33,11 +32,8 @@
 
 #define SELF_NAME "sandbox"
 #define WATCHER_FD (LP_CONTROL_FD + 1)
-#define KEEPER_STACK 32768u
 #define ALL_SIGNALS (~(uint64_t)0)
 #define MASK_BYTES 8
-
-enum { KEEPER_WAITS, KEEPER_LEAVES, KEEPER_LEFT, KEEPER_DISMISSED };
 
 extern char **environ;
 
@@ -47,12 +43,6 @@ struct host_self {
 	launch_cgroup kept;          /* the keeper's: paths alone */
 	uint64_t begun;              /* LP_NAMESPACES */
 	int keeper, keeper_end;      /* pid, 0 = none; the pipe whose end of file is our death */
-	struct keeper_shared {       /* one that shares our memory: see keeper_waits() */
-		_Alignas(16) char stack[KEEPER_STACK];
-		int command, pid1, end; /* pidfds; the pipe's other end */
-		atomic_int turn;     /* KEEPER_* */
-		int heir;            /* pid, at KEEPER_LEFT */
-	} shared;
 	int watcher;                 /* the other end of pid 1's; ours, if the keeper has no use for it */
 	bool over, failed;
 	launch_failure failure;      /* of our side, `failed` */
@@ -139,23 +129,16 @@ static void pid1_main(launch_box *box, const int sockets[2], uint64_t steps)
 	reap_main(box);
 }
 
-/* Once the command is dead. */
-static void remove_kept(const host_self *s, int pid1) __attribute__((noreturn));
-
-static void remove_kept(const host_self *s, int pid1)
+static bool keeper_watches(const lp_plan *p)
 {
-	launch_cgroup kept = s->kept;
-
-	syscall(SYS_pidfd_send_signal, pid1, SIGKILL, NULL, 0);
-	cgroup_remove(&kept);
-	_exit(0);
+	return p->steps & LP_SAMPLE || sockets_watched(p);
 }
 
-/* With memory of its own. */
-static void keeper_watches(host_self *s, int end, int pid1) __attribute__((noreturn));
+static void keeper_main(host_self *s, int end, int pid1) __attribute__((noreturn));
 
-static void keeper_watches(host_self *s, int end, int pid1)
+static void keeper_main(host_self *s, int end, int pid1)
 {
+	bool watches = keeper_watches(&s->plan);
 	char byte;
 
 	forget_caller();
@@ -164,93 +147,28 @@ static void keeper_watches(host_self *s, int end, int pid1)
 	pid1 = fcntl(pid1, F_DUPFD_CLOEXEC, 3);
 	if (dup3(s->watcher, 2, O_CLOEXEC) < 0 || dup3(end, 0, O_CLOEXEC) < 0 || dup3(pid1, 1, O_CLOEXEC) < 0)
 		_exit(1);
-	host_close_from(3);
+	host_close_from(watches ? 3 : 2);
 	s->box.control = 0;
 	s->box.link = 2;
-	supervisor_wait(&s->box, 1);
+	if (watches)
+		supervisor_wait(&s->box, 1);
 	while (read(0, &byte, 1) < 0) /* the command has not done with the cgroups */
 		;
-	remove_kept(s, 1);
-}
-
-/* The command has let go of the plan's text by now; what a watcher of sockets needs of it are names that the
- * keeper has as well. */
-static void view_kept(host_self *s)
-{
-	static char text[LP_MAX_CGROUPS * sizeof s->kept.path[0]];
-	uint32_t i, at = 0;
-
-	for (i = 0; i < s->kept.count; i++) {
-		const char *path = s->kept.path[i], *name = strrchr(path, '/');
-
-		s->plan.cgroups[i].parent = at;
-		memcpy(text + at, path, (size_t)(name - path));
-		at += (uint32_t)(name - path) + 1;
-		if (i + 1 == s->kept.count) {
-			s->plan.cgroup_name = at;
-			memcpy(text + at, name + 1, strlen(name));
-		}
-	}
-	s->plan.cgroup_count = s->kept.count;
-	s->box.view = (lp_plan_view){ &s->plan, NULL, text, NULL };
-	s->box.plan = &s->plan;
-	s->box.waited = true;
-	cgroup_init(&s->box.cgroup); /* the command's */
-}
-
-/* An heir with memory of its own, a child of the command's, who begins to watch at once.  We stay: dead, we
- * would lie there until the command has an occasion to reap us. */
-static void leave(struct keeper_shared *k, host_self *s)
-{
-	int turn = KEEPER_WAITS;
-	long pid;
-
-	if (!atomic_compare_exchange_strong(&k->turn, &turn, KEEPER_LEAVES))
-		return; /* dismissed: SIGKILL is on its way */
-	pid = syscall(SYS_clone, CLONE_PARENT, NULL, NULL, NULL, NULL);
-	if (!pid) {
-		view_kept(s);
-		keeper_watches(s, k->end, k->pid1);
-	}
-	if (pid < 0) /* what cannot be watched does not run */
-		syscall(SYS_pidfd_send_signal, k->pid1, SIGKILL, NULL, 0);
-	k->heir = pid < 0 ? 0 : (int)pid;
-	fd_close(&s->watcher); /* it is the heir's: without it nothing runs on */
-	atomic_store(&k->turn, KEEPER_LEFT);
-}
-
-/* Most commands end before there is anything to look at.  Until then it only waits, and shares our memory and
- * our descriptors: nothing is copied for it, and nothing to be closed.  errno is shared as well, so it makes
- * no call that could fail. */
-static int keeper_waits(void *self)
-{
-	host_self *s = self;
-	struct keeper_shared *k = &s->shared;
-	struct pollfd end = { .fd = k->command, .events = POLLIN };
-	int wait_ms = sockets_watched(&s->plan) ? (int)(SOCKETS_FIRST_LOOK_US / 1000) : -1, n;
-
-	setpgid(0, 0); /* as above */
-	while ((n = poll(&end, 1, wait_ms)) <= 0)
-		if (n == 0 && wait_ms >= 0) {
-			wait_ms = -1;
-			leave(k, s);
-		}
-	remove_kept(s, k->pid1);
+	syscall(SYS_pidfd_send_signal, 1, SIGKILL, NULL, 0);
+	cgroup_remove(&s->kept);
+	_exit(0);
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------------ */
 
-/* As fork(), with every signal blocked in the child; or the keeper of `shares`, in our memory. */
-static int clone_self(unsigned long flags, int *pidfd, host_self *shares)
+/* As fork(), with every signal blocked in the child. */
+static int clone_self(unsigned long flags, int *pidfd)
 {
 	uint64_t all = ALL_SIGNALS, old = 0;
 	int pid;
 
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, MASK_BYTES);
-	if (shares)
-		pid = clone(keeper_waits, shares->shared.stack + KEEPER_STACK, (int)flags, shares);
-	else
-		pid = (int)syscall(SYS_clone, flags, NULL, pidfd, NULL, NULL);
+	pid = (int)syscall(SYS_clone, flags, NULL, pidfd, NULL, NULL);
 	if (pid)
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, MASK_BYTES);
 	return pid;
@@ -295,11 +213,10 @@ static int self_begin(lh_box *b, uint64_t steps, sb_error *err)
 	b->self = s;
 	b->socket = ours[0];
 	s->watcher = ours[1];
-	s->keeper_end = s->shared.command = s->shared.end = -1;
 	s->begun = steps & LP_NAMESPACES;
 	supervisor_init(&s->box, LP_CONTROL_FD);
 	s->box.privileged = sources_privileged();
-	pid = clone_self(supervisor_namespaces(s->begun & ~later) | CLONE_PIDFD, &b->pidfd, NULL);
+	pid = clone_self(supervisor_namespaces(s->begun & ~later) | CLONE_PIDFD, &b->pidfd);
 	if (!pid)
 		pid1_main(&s->box, theirs, s->begun);
 	rc = errno;
@@ -348,55 +265,30 @@ static void name_kept(host_self *s)
 	}
 }
 
-static int start_waiting(host_self *s, int end, int pid1)
-{
-	struct keeper_shared *k = &s->shared;
-	int pid;
-
-	k->command = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (k->command < 0)
-		return -1;
-	k->pid1 = pid1;
-	k->end = end;
-	atomic_store(&k->turn, KEEPER_WAITS);
-	pid = clone_self(CLONE_VM | CLONE_FS | CLONE_FILES, NULL, s);
-	if (pid < 0)
-		k->end = -1;
-	return pid;
-}
-
-static int start_watching(host_self *s, int end, int pid1)
-{
-	int pid = clone_self(0, NULL, NULL);
-
-	if (!pid)
-		keeper_watches(s, end, pid1);
-	close(end);
-	if (pid > 0)
-		fd_close(&s->watcher); /* it is the keeper's: without it nothing runs on */
-	return pid;
-}
-
 /* Before there is anything to keep. */
 static int start_keeper(lh_box *b, launch_failure *f)
 {
 	host_self *s = b->self;
-	bool samples = s->plan.steps & LP_SAMPLE;
-	int end[2];
+	int end[2], pid;
 
-	if (s->plan.cgroup_kind == LP_CG_NONE && !samples)
+	if (s->plan.cgroup_kind == LP_CG_NONE && !(s->plan.steps & LP_SAMPLE))
 		return 0;
 	name_kept(s);
 	if (pipe2(end, O_CLOEXEC) < 0)
 		return launch_fail(f, errno, "cgroup", "cannot make a pipe");
+	pid = clone_self(0, NULL);
+	if (!pid)
+		keeper_main(s, end[0], b->pidfd);
+	close(end[0]);
+	if (pid < 0) {
+		close(end[1]);
+		return launch_fail(f, errno, "cgroup", "cannot start the process that removes the cgroups");
+	}
+	s->keeper = pid;
 	s->keeper_end = end[1];
-	s->keeper = samples ? -1 : start_waiting(s, end[0], b->pidfd);
-	if (s->keeper < 0) /* also where nobody may look at a process by a descriptor */
-		s->keeper = start_watching(s, end[0], b->pidfd);
-	if (s->keeper > 0)
-		return 0;
-	s->keeper = 0;
-	return launch_fail(f, errno, "cgroup", "cannot start the process that removes the cgroups");
+	if (keeper_watches(&s->plan)) /* it is the keeper's: without it nothing runs on */
+		fd_close(&s->watcher);
+	return 0;
 }
 
 static bool reap_pid1(lh_box *b)
@@ -437,44 +329,20 @@ static int self_follow(lh_box *b, const lh_plan *plan, sb_error *err)
 
 /* ---- The end ----------------------------------------------------------------------------------------- */
 
-static bool gone(int *pid)
-{
-	if (*pid && waitpid(*pid, NULL, WNOHANG | __WALL) == *pid)
-		*pid = 0;
-	return !*pid;
-}
-
 /* Its work is done when nothing is left to remove. */
 static void dismiss_keeper(host_self *s)
 {
-	struct keeper_shared *k = &s->shared;
-	int turn = KEEPER_WAITS;
-
-	if (!s->keeper || s->keeper_end < 0)
-		return;
-	if (!atomic_compare_exchange_strong(&k->turn, &turn, KEEPER_DISMISSED))
-		while (atomic_load(&k->turn) == KEEPER_LEAVES && !gone(&s->keeper))
-			sched_yield();
-	if (s->keeper)
+	if (s->keeper && s->keeper_end >= 0) {
 		kill(s->keeper, SIGKILL);
-	if (k->heir)
-		kill(k->heir, SIGKILL);
-	fd_close(&s->keeper_end);
-}
-
-static void reap_one(int *pid)
-{
-	while (*pid && waitpid(*pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
-	*pid = 0;
+		fd_close(&s->keeper_end);
+	}
 }
 
 static void reap_keeper(host_self *s)
 {
-	reap_one(&s->keeper);
-	reap_one(&s->shared.heir);
-	fd_close(&s->shared.command);
-	fd_close(&s->shared.end);
+	while (s->keeper && waitpid(s->keeper, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	s->keeper = 0;
 }
 
 /* pid 1 is dead, and what was inside with it. */

@@ -31,8 +31,6 @@ void watch_init(launch_watch *w, const launch_box *box, int root)
 	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
 		w->cpus = (uint32_t)CPU_COUNT(&cpus);
 	sockets_init(&w->sockets, p, w->cpus);
-	if (w->sockets.on && box->waited)
-		w->sockets.due_us = wire_now_us();
 	if (!(p->steps & LP_SAMPLE))
 		return;
 	for (i = 0; i < p->cgroup_count; i++)

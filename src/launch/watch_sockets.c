@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define FIRST_LOOK_US 20000u /* most commands have ended by then */
 #define SHORTEST_US 5000u
 #define LONGEST_US 100000u
 /* What one cpu can fill in a microsecond, generously. */
@@ -43,7 +44,7 @@ void sockets_init(launch_sockets *s, const lp_plan *p, uint32_t cpus)
 	*s = (launch_sockets){ .on = sockets_watched(p), .cpus = cpus ? cpus : 1 };
 	for (i = 0; i < sizeof names / sizeof *names; i++)
 		s->fd[i] = -1;
-	s->due_us = s->on ? wire_now_us() + SOCKETS_FIRST_LOOK_US : UINT64_MAX;
+	s->due_us = s->on ? wire_now_us() + FIRST_LOOK_US : UINT64_MAX;
 }
 
 /* Whoever watches may have begun before there was a cgroup: opened when it is first needed. */
