@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#define REFUSED_MOST 16 /* waits of one look */
 #define REAP_US 5000000u        /* for the last to die after SIGKILL */
 #define LINGER_US 200000u       /* for what a command left running, to say its last words */
 
@@ -57,17 +58,19 @@ static void mark_ended(launch_box *box, int pid, int status)
 	}
 }
 
-/* Everything that is dead; true if there is no child at all. */
+/* Everything that is dead; true if there is no child at all.  A wait that was refused is no answer, and the
+ * signal that told of the death does not come again: it is asked once more. */
 static bool reap_dead(launch_box *box)
 {
-	int status, pid;
+	int status, pid, refused = 0;
 
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0 || (pid < 0 && errno == EINTR))
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0 ||
+	       (pid < 0 && errno != ECHILD && (errno == EINTR || ++refused < REFUSED_MOST)))
 		if (pid > 0) {
 			box->reaped++;
 			mark_ended(box, pid, status);
 		}
-	return pid < 0;
+	return pid < 0 && errno == ECHILD;
 }
 
 static void drain_signals(const launch_box *box)
