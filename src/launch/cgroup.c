@@ -52,8 +52,7 @@ typedef struct group {
 	const char *path;
 } group;
 
-/* The beginning of a file, NUL-ended; -1 if there is none. */
-static ssize_t read_fd(int fd, char *text, size_t cap)
+ssize_t cgroup_read(int fd, char *text, size_t cap)
 {
 	ssize_t n = fd < 0 ? -1 : pread(fd, text, cap - 1, 0);
 
@@ -76,7 +75,7 @@ static int write_in(const group *g, const char *name, const char *text, char *go
 		return -1;
 	n = write(fd, text, strlen(text));
 	if (n >= 0)
-		n = read_fd(fd, got, cap);
+		n = cgroup_read(fd, got, cap);
 	saved = errno;
 	close(fd);
 	got[n > 0 ? strcspn(got, "\n") : 0] = 0;
@@ -84,8 +83,7 @@ static int write_in(const group *g, const char *name, const char *text, char *go
 	return n < 0 ? -1 : 0;
 }
 
-/* The number behind `key` at the beginning of a line, 0 if it is not there. */
-static uint64_t keyed(const char *text, const char *key)
+uint64_t cgroup_keyed(const char *text, const char *key)
 {
 	size_t len = strlen(key);
 
@@ -245,7 +243,7 @@ static int hand_down(const group *parent, uint32_t controllers, launch_failure *
 	char on[256];
 	size_t i;
 
-	read_fd(fd, on, sizeof on);
+	cgroup_read(fd, on, sizeof on);
 	close_one(&fd);
 	for (i = 0; i < sizeof all / sizeof all[0]; i++) {
 		if (!(controllers & all[i].bit) || has_word(on, all[i].name))
@@ -393,7 +391,7 @@ static uint64_t read_number(int fd)
 {
 	char text[32];
 
-	return read_fd(fd, text, sizeof text) > 0 ? strtoull(text, NULL, 10) : 0;
+	return cgroup_read(fd, text, sizeof text) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
 uint64_t cgroup_cpu_us(const launch_cgroup *cg)
@@ -402,8 +400,8 @@ uint64_t cgroup_cpu_us(const launch_cgroup *cg)
 
 	if (cg->cpu_usage >= 0)
 		return read_number(cg->cpu_usage) / 1000;
-	if (cg->kind == LP_CG_V2 && read_fd(cg->cpu_stat, text, sizeof text) > 0)
-		return keyed(text, "usage_usec");
+	if (cg->kind == LP_CG_V2 && cgroup_read(cg->cpu_stat, text, sizeof text) > 0)
+		return cgroup_keyed(text, "usage_usec");
 	return UNLIMITED;
 }
 
@@ -417,11 +415,11 @@ static void usage_cpu(const launch_cgroup *cg, lp_usage *usage)
 		return;
 	usage->user_us = total;
 	usage->system_us = 0;
-	if (read_fd(cg->cpu_stat, text, sizeof text) <= 0)
+	if (cgroup_read(cg->cpu_stat, text, sizeof text) <= 0)
 		return;
 	/* v1 tells the two in ticks of 10 ms: their ratio divides the exact sum */
-	user = keyed(text, v2 ? "user_usec" : "user");
-	system = keyed(text, v2 ? "system_usec" : "system");
+	user = cgroup_keyed(text, v2 ? "user_usec" : "user");
+	system = cgroup_keyed(text, v2 ? "system_usec" : "system");
 	if (user + system) {
 		usage->system_us = (uint64_t)((double)total * (double)system /
 					      (double)(user + system));
@@ -435,11 +433,11 @@ static void usage_memory(const launch_cgroup *cg, lp_usage *usage)
 
 	if (cg->memory_peak >= 0)
 		usage->peak_memory_bytes = read_number(cg->memory_peak);
-	if (read_fd(cg->memory_oom, text, sizeof text) <= 0)
+	if (cgroup_read(cg->memory_oom, text, sizeof text) <= 0)
 		return;
-	usage->oom_kills = keyed(text, "oom_kill");
+	usage->oom_kills = cgroup_keyed(text, "oom_kill");
 	/* v1's failcnt also counts each time that reclaiming page cache helped: of no use here */
-	usage->memory_refused = cg->kind == LP_CG_V2 ? keyed(text, "oom") : usage->oom_kills;
+	usage->memory_refused = cg->kind == LP_CG_V2 ? cgroup_keyed(text, "oom") : usage->oom_kills;
 }
 
 bool cgroup_vanished(const launch_cgroup *cg)
@@ -447,7 +445,7 @@ bool cgroup_vanished(const launch_cgroup *cg)
 	char text[64];
 	int fd = cg->memory_oom >= 0 ? cg->memory_oom : cg->pids_events;
 
-	return fd >= 0 && read_fd(fd, text, sizeof text) < 0 && errno == ENODEV;
+	return fd >= 0 && cgroup_read(fd, text, sizeof text) < 0 && errno == ENODEV;
 }
 
 void cgroup_usage(const launch_cgroup *cg, lp_usage *usage)
@@ -456,8 +454,8 @@ void cgroup_usage(const launch_cgroup *cg, lp_usage *usage)
 
 	usage_cpu(cg, usage);
 	usage_memory(cg, usage);
-	if (read_fd(cg->pids_events, text, sizeof text) > 0)
-		usage->pids_refused = keyed(text, "max");
+	if (cgroup_read(cg->pids_events, text, sizeof text) > 0)
+		usage->pids_refused = cgroup_keyed(text, "max");
 }
 
 /* ---- The end ----------------------------------------------------------------------------------- */
@@ -469,7 +467,7 @@ static void kill_listed(const char *dir)
 
 	snprintf(path, sizeof path, "%s/cgroup.procs", dir);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	read_fd(fd, text, sizeof text);
+	cgroup_read(fd, text, sizeof text);
 	close_one(&fd);
 	for (;;) {
 		long pid = strtol(at, &end, 10);

@@ -10,6 +10,7 @@
 #define SB_LAUNCH_LAUNCH_H
 
 #include "protocol.h"
+#include <sys/types.h>
 #include <stdbool.h>
 
 /* The first failure of a step; code path: fill and return -1. */
@@ -60,6 +61,10 @@ int cgroup_join(const launch_cgroup *cg);      /* in the single-threaded child: 
 /* Overwrites what it knows: CPU times, peak, refused allocations (v2: allocations that failed at the
  * limit; v1 does not count these but by the kills they led to), OOM kills, refused forks. */
 void cgroup_usage(const launch_cgroup *cg, lp_usage *usage);
+/* The beginning of a file of a cgroup, NUL-ended, from offset 0; -1 with an empty text if there is none. */
+ssize_t cgroup_read(int fd, char *text, size_t cap);
+/* The number behind `key` at the beginning of a line, 0 if it is not there. */
+uint64_t cgroup_keyed(const char *text, const char *key);
 uint64_t cgroup_cpu_us(const launch_cgroup *cg); /* SB_UNLIMITED = not known */
 /* A budget of CPU time: the group may use what is left of it, and LP_LEASE_US, until the next lease or for a
  * second.  Nothing to do where the plan has no budget, or the group no controller for it. */

@@ -528,12 +528,12 @@ static int start_as(child *c, bool sharing)
 	static _Alignas(16) char stack[CHILD_STACK];
 	int pid, error;
 
-	if (sharing)
+	if (sharing) {
 		stay_here(c);
-	if (sharing)
 		pid = clone(child_run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
-	else
+	} else {
 		pid = (int)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, NULL);
+	}
 	if (pid == 0)
 		child_main(c);
 	error = errno;

@@ -9,12 +9,9 @@
  */
 #include "box.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define FIRST_LOOK_US 20000u /* most commands have ended by then */
 #define SHORTEST_US 5000u
@@ -67,20 +64,11 @@ static int open_file(launch_sockets *s, const launch_box *box, int which)
 	return s->fd[which];
 }
 
-static bool read_text(launch_sockets *s, const launch_box *box, int which, char *text, size_t cap)
-{
-	int fd = open_file(s, box, which);
-	ssize_t n = fd < 0 ? -1 : pread(fd, text, cap - 1, 0);
-
-	text[n > 0 ? n : 0] = 0;
-	return n > 0;
-}
-
 static bool read_number(launch_sockets *s, const launch_box *box, int which, uint64_t *out)
 {
 	char text[32];
 
-	if (!read_text(s, box, which, text, sizeof text))
+	if (cgroup_read(open_file(s, box, which), text, sizeof text) <= 0)
 		return false;
 	*out = strtoull(text, NULL, 10);
 	return true;
@@ -89,20 +77,11 @@ static bool read_number(launch_sockets *s, const launch_box *box, int which, uin
 /* Bytes of files that the kernel would give back before it refuses. */
 static uint64_t spare_cache(launch_sockets *s, const launch_box *box)
 {
-	static const char *const keys[] = { "\ntotal_inactive_file ", "\ntotal_active_file " };
 	char text[8192];
-	uint64_t sum = 0;
-	size_t i;
 
-	if (!read_text(s, box, STAT, text, sizeof text))
+	if (cgroup_read(open_file(s, box, STAT), text, sizeof text) <= 0)
 		return 0;
-	for (i = 0; i < sizeof keys / sizeof *keys; i++) {
-		const char *at = strstr(text, keys[i]);
-
-		if (at)
-			sum += strtoull(at + strlen(keys[i]), NULL, 10);
-	}
-	return sum;
+	return cgroup_keyed(text, "total_inactive_file") + cgroup_keyed(text, "total_active_file");
 }
 
 bool sockets_exceed(launch_sockets *s, const launch_box *box)
