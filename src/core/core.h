@@ -29,6 +29,11 @@ typedef struct limits_sources {
 } limits_sources;
 int limits_resolve(const limits_sources *from, sb_limits *out, sb_error *err);
 /* The set members of a record: negative, below the least, not a known mode.  Zeros are fine. */
+/* Does a member limit anything?  0 = nobody gave it. */
+static inline bool limits_is_set(uint64_t limit)
+{
+	return limit && limit != SB_UNLIMITED;
+}
 int limits_check_set(const sb_limits *limits, sb_error *err);
 void limits_fill(sb_limits *set, const sb_limits *from); /* unset members get what stands there */
 

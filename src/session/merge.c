@@ -9,29 +9,24 @@
  */
 #include "session.h"
 
-static bool set_limit(uint64_t value)
-{
-	return value && value != SB_UNLIMITED;
-}
-
 uint64_t merge_asked(const sb_limits *l, const sb_network *network,
 		     const sb_file_rule *const *files, const sb_env *env, uint32_t workspace_mode)
 {
 	uint64_t asked = 0;
 
 	if (l) {
-		if (set_limit(l->memory_bytes))
+		if (limits_is_set(l->memory_bytes))
 			asked |= SB_WALL_BIT(SB_WALL_MEMORY);
-		if (set_limit(l->wall_ms))
+		if (limits_is_set(l->wall_ms))
 			asked |= SB_WALL_BIT(SB_WALL_TIME);
-		if (set_limit(l->cpu_ms) || set_limit(l->cpu_millicores) ||
-		    set_limit(l->cpu_budget_millicores))
+		if (limits_is_set(l->cpu_ms) || limits_is_set(l->cpu_millicores) ||
+		    limits_is_set(l->cpu_budget_millicores))
 			asked |= SB_WALL_BIT(SB_WALL_CPU);
-		if (set_limit(l->out_total_bytes) || set_limit(l->out_stream_bytes))
+		if (limits_is_set(l->out_total_bytes) || limits_is_set(l->out_stream_bytes))
 			asked |= SB_WALL_BIT(SB_WALL_OUTPUT);
-		if (set_limit(l->fs_bytes) || set_limit(l->fs_nodes))
+		if (limits_is_set(l->fs_bytes) || limits_is_set(l->fs_nodes))
 			asked |= SB_WALL_BIT(SB_WALL_DISK);
-		if (set_limit(l->procs) || set_limit(l->user_procs))
+		if (limits_is_set(l->procs) || limits_is_set(l->user_procs))
 			asked |= SB_WALL_BIT(SB_WALL_PIDS);
 	}
 	if (network && network->mode != SB_NET_DEFAULT && network->mode != SB_NET_HOST)

@@ -7,20 +7,16 @@
  * trap, a fatal signal or a non-zero exit, the limit is taken for the reason.
  */
 #include "launched.h"
+#include "../../core/core.h"
 
 #include <signal.h>
-
-static bool limited(uint64_t limit)
-{
-	return limit && limit != SB_UNLIMITED;
-}
 
 /* A full scratch file system: 0 = not. */
 static int disk_full(const lp_usage *usage, const sb_limits *limits)
 {
 	/* SB_UNLIMITED: there is no scratch */
 	if (usage->scratch_free_nodes == 0) /* without a number of files they have what the bytes have */
-		return limited(limits->fs_nodes) ? SB_ERR_TOO_MANY_FILES : SB_ERR_FS_QUOTA;
+		return limits_is_set(limits->fs_nodes) ? SB_ERR_TOO_MANY_FILES : SB_ERR_FS_QUOTA;
 	if (usage->scratch_free_bytes == 0)
 		return SB_ERR_FS_QUOTA;
 	return 0;
@@ -49,10 +45,10 @@ static int killed_by(const lp_exited *exited, uint32_t limit, const sb_limits *l
 		return SB_ERR_CPU_LIMIT;
 	if (limit == LP_LIMIT_PIDS)
 		return SB_ERR_PIDS_LIMIT;
-	if (exited->signo == SIGXCPU && limited(limits->cpu_ms))
+	if (exited->signo == SIGXCPU && limits_is_set(limits->cpu_ms))
 		return SB_ERR_CPU_LIMIT;
 	/* RLIMIT_CPU, the backstop, kills one process with SIGKILL once SIGXCPU was ignored */
-	if (exited->signo == SIGKILL && limited(limits->cpu_ms) && cpu_us / 1000 >= limits->cpu_ms)
+	if (exited->signo == SIGKILL && limits_is_set(limits->cpu_ms) && cpu_us / 1000 >= limits->cpu_ms)
 		return SB_ERR_CPU_LIMIT;
 	return 0;
 }
@@ -68,7 +64,7 @@ static int failed_at(const lp_exited *exited, const sb_limits *limits)
 		return SB_ERR_MEMORY_LIMIT;
 	if (usage->pids_refused)
 		return SB_ERR_PIDS_LIMIT;
-	if (exited->signo == SIGXFSZ && (limited(limits->fs_bytes) || limited(limits->memory_bytes)))
+	if (exited->signo == SIGXFSZ && (limits_is_set(limits->fs_bytes) || limits_is_set(limits->memory_bytes)))
 		return SB_ERR_FS_QUOTA;
 	return disk_full(usage, limits);
 }

@@ -32,14 +32,14 @@ static void add_rows(const linux_design *d, lh_plan *plan)
 
 static void add_limits(const sb_limits *limits, const linux_design *d, lp_plan *p)
 {
-	p->memory_bytes = design_limited(limits->memory_bytes) ? limits->memory_bytes : SB_UNLIMITED;
-	p->pids = design_limited(limits->procs) ? limits->procs : SB_UNLIMITED;
-	p->cpu_us = design_limited(limits->cpu_ms) && limits->cpu_ms < SB_UNLIMITED / 1000 ?
+	p->memory_bytes = limits_is_set(limits->memory_bytes) ? limits->memory_bytes : SB_UNLIMITED;
+	p->pids = limits_is_set(limits->procs) ? limits->procs : SB_UNLIMITED;
+	p->cpu_us = limits_is_set(limits->cpu_ms) && limits->cpu_ms < SB_UNLIMITED / 1000 ?
 			    limits->cpu_ms * 1000 : SB_UNLIMITED;
-	p->cpu_millicores = design_limited(limits->cpu_millicores) ? limits->cpu_millicores :
+	p->cpu_millicores = limits_is_set(limits->cpu_millicores) ? limits->cpu_millicores :
 								      SB_UNLIMITED;
-	p->open_files = design_limited(limits->open_files) ? limits->open_files : SB_UNLIMITED;
-	p->user_procs = design_limited(limits->user_procs) ? limits->user_procs : SB_UNLIMITED;
+	p->open_files = limits_is_set(limits->open_files) ? limits->open_files : SB_UNLIMITED;
+	p->user_procs = limits_is_set(limits->user_procs) ? limits->user_procs : SB_UNLIMITED;
 	p->file_bytes = d->file_bytes;
 	p->tmpfs_bytes = d->tmpfs_bytes;
 	p->tmpfs_nodes = d->tmpfs_nodes;

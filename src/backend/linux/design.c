@@ -122,10 +122,7 @@ static int decide_workspace(sb_state *state, const sb_box_request *request, linu
 					 "cannot be made here; use --workspace-mode ro, or run as the owner",
 					 request->workspace);
 		if (mode == SB_WORKSPACE_WRITE)
-			return error_set(err, SB_ERR_UNSUPPORTED, "idmap",
-					 "the file system of \"%s\" does not support id-mapped mounts, so a "
-					 "guest of root cannot write there; use --workspace-mode ro, or run as "
-					 "the owner", request->workspace);
+			return mounts_unmapped(request->workspace, "use --workspace-mode ro", err);
 		d->workspace_unmapped = true;
 		write = false;
 	}
@@ -146,10 +143,7 @@ static int check_rules_mapped(sb_state *state, linux_design *d, sb_error *err)
 		    trial_idmap(state, row->source, row->fd))
 			continue;
 		if (row->access == SB_FILE_WRITE)
-			return error_set(err, SB_ERR_UNSUPPORTED, "idmap",
-					 "the file system of \"%s\" does not support id-mapped mounts, so a "
-					 "guest of root cannot write there; show it read-only (--ro), or run as "
-					 "the owner", row->source);
+			return mounts_unmapped(row->source, "show it read-only (--ro)", err);
 		row->flags &= ~LP_F_IDMAP;
 	}
 	return 0;
@@ -163,13 +157,13 @@ static void decide_cgroup(const cgroup_place *found, const sb_limits *limits, li
 	uint32_t wanted = 0;
 	size_t i;
 
-	if (design_limited(limits->memory_bytes))
+	if (limits_is_set(limits->memory_bytes))
 		wanted |= LP_CTL_MEMORY;
-	if (design_limited(limits->procs))
+	if (limits_is_set(limits->procs))
 		wanted |= LP_CTL_PIDS;
-	if (design_limited(limits->cpu_millicores))
+	if (limits_is_set(limits->cpu_millicores))
 		wanted |= LP_CTL_CPU;
-	if (design_limited(limits->cpu_ms)) /* counted, and lent second by second */
+	if (limits_is_set(limits->cpu_ms)) /* counted, and lent second by second */
 		wanted |= LP_CTL_CPUACCT | LP_CTL_CPU;
 	d->cgroup = (cgroup_place){ .kind = found->kind };
 	memcpy(d->cgroup.bus, found->bus, sizeof found->bus);
@@ -190,10 +184,10 @@ static void decide_limits(const sb_limits *limits, linux_design *d)
 {
 	uint32_t have = d->cgroup.controllers;
 
-	d->memory_sampled = design_limited(limits->memory_bytes) && !(have & LP_CTL_MEMORY);
-	d->pids_rlimit = design_limited(limits->procs) && !(have & LP_CTL_PIDS);
+	d->memory_sampled = limits_is_set(limits->memory_bytes) && !(have & LP_CTL_MEMORY);
+	d->pids_rlimit = limits_is_set(limits->procs) && !(have & LP_CTL_PIDS);
 	d->pids_watched = d->pids_rlimit && d->wish.in_place;
-	d->cpu_watched = design_limited(limits->cpu_ms);
+	d->cpu_watched = limits_is_set(limits->cpu_ms);
 	d->sample_us = d->memory_sampled || d->pids_watched ? SAMPLE_MEMORY_US : SAMPLE_CPU_US;
 	/* what a watcher of memory does not see, a memfd, is bounded file by file */
 	d->file_bytes = d->memory_sampled ? limits->memory_bytes : SB_UNLIMITED;
@@ -208,7 +202,7 @@ static int own_shares(const sb_limits *limits, linux_design *d, uint64_t *bytes,
 	for (i = 0; i < d->table.len; i++)
 		if (d->table.at[i].kind == LP_M_TMPFS && d->table.at[i].origin == MOUNT_RULE)
 			shares += d->table.at[i].arg;
-	if (!design_limited(limits->fs_bytes))
+	if (!limits_is_set(limits->fs_bytes))
 		return 0;
 	if (shares >= *bytes)
 		return error_set(err, SB_ERR_INVALID_LIMITS, "disk",
@@ -225,13 +219,13 @@ static int decide_scratch(const sb_box_request *request, linux_design *d, sb_err
 	size_t i;
 	int rc;
 
-	if (design_limited(limits->fs_bytes))
+	if (limits_is_set(limits->fs_bytes))
 		bytes = limits->fs_bytes;
-	else if (design_limited(limits->memory_bytes))
+	else if (limits_is_set(limits->memory_bytes))
 		bytes = limits->memory_bytes / 2;
 	else
 		bytes = d->wish.facts->ram_bytes / 4;
-	if (bytes < SCRATCH_LEAST && !design_limited(limits->fs_bytes))
+	if (bytes < SCRATCH_LEAST && !limits_is_set(limits->fs_bytes))
 		bytes = SCRATCH_LEAST;
 	d->scratch_bytes = bytes;
 	rc = own_shares(limits, d, &bytes, err);
@@ -252,7 +246,7 @@ static int decide_scratch(const sb_box_request *request, linux_design *d, sb_err
 	/* without a limit of their own no more than the bytes hold: else attributes, which a tmpfs takes
 	 * from its inodes, would come to 1 GiB beside any number of bytes */
 	nodes = bytes / NODE_BYTES < NODES_UNLIMITED ? bytes / NODE_BYTES + 1 : NODES_UNLIMITED;
-	if (design_limited(limits->fs_nodes))
+	if (limits_is_set(limits->fs_nodes))
 		nodes = limits->fs_nodes;
 	d->tmpfs_nodes = ours + nodes;
 	return 0;

@@ -17,6 +17,7 @@
 #define SB_BACKEND_LINUX_H
 
 #include "../launched/launched.h"
+#include "../../core/core.h"
 #include "facts.h"
 #include "mounts.h"
 
@@ -58,10 +59,6 @@ typedef struct linux_design {
 int design_make(sb_state *state, const sb_box_request *request, linux_design *design,
 		sb_error *err);
 void design_release(linux_design *design);
-static inline bool design_limited(uint64_t limit)
-{
-	return limit && limit != SB_UNLIMITED;
-}
 
 /* ---- plan.c ------------------------------------------------------------------------------------ */
 int linux_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_error *err);

@@ -360,3 +360,23 @@ uint64_t mounts_nodes(mount_table *table)
 	free(made.at);
 	return nodes;
 }
+
+/* ---- Owners -------------------------------------------------------------------------------------- */
+
+const char *mounts_owner_caveat(const mount_wish *wish, const mount_table *table, const mount_row *row)
+{
+	if (!wish->facts->root_caller || row->kind != LP_M_BIND)
+		return "";
+	if (!(row->flags & LP_F_IDMAP))
+		return "seen as by any other user: what is closed to others stays closed";
+	if (row->owner != table->owner_uid)
+		return "owned by another user than the workspace: seen as by any other user";
+	return "what belongs to its owner is the guest's; the rest is seen as by any other user";
+}
+
+int mounts_unmapped(const char *path, const char *instead, sb_error *err)
+{
+	return error_set(err, SB_ERR_UNSUPPORTED, "idmap",
+			 "the file system of \"%s\" does not support id-mapped mounts, so a guest of root cannot "
+			 "write there; %s, or run as the owner", path, instead);
+}

@@ -61,6 +61,11 @@ int mounts_build(const mount_wish *wish, mount_table *table, sb_error *err);
 /* Directory entries that the rows make in the scratch tmpfs, its own top directories included. */
 uint64_t mounts_nodes(mount_table *table);
 
+/* What a guest of root is to the files of a row, for its line in the plan; "" = nothing to say. */
+const char *mounts_owner_caveat(const mount_wish *wish, const mount_table *table, const mount_row *row);
+/* UNSUPPORTED: the file system of `path` maps no owners; `instead`: what shows it for reading. */
+int mounts_unmapped(const char *path, const char *instead, sb_error *err);
+
 /* rules.c: a limit over what lies on the host is nobody's to hold. */
 int rules_check_disk(const mount_wish *wish, sb_error *err);
 

@@ -68,13 +68,7 @@ static const char *row_caveat(const writer *w, const mount_row *row)
 			       "read-only: without user namespaces a guest of root could not write as its owner" :
 			       "read-only: its file system does not support id-mapped mounts, so a guest of root "
 			       "could not write as its owner";
-	if (!facts->root_caller || row->kind != LP_M_BIND)
-		return "";
-	if (!(row->flags & LP_F_IDMAP))
-		return "seen as by any other user: what is closed to others stays closed";
-	if (row->owner != w->d->table.owner_uid)
-		return "owned by another user than the workspace: seen as by any other user";
-	return "what belongs to its owner is the guest's; the rest is seen as by any other user";
+	return mounts_owner_caveat(&w->d->wish, &w->d->table, row);
 }
 
 /* In place there is nothing but landlock. */
@@ -368,7 +362,7 @@ static void memory(writer *w)
 		.mechanism = v2 ? "cgroup2 memory.max" : "cgroup1 memory.limit_in_bytes",
 		.test = "tests/walls/memory.c" };
 
-	if (!design_limited(limits->memory_bytes)) {
+	if (!limits_is_set(limits->memory_bytes)) {
 		unlimited(w, SB_WALL_MEMORY);
 		return;
 	}
@@ -412,13 +406,13 @@ static void cpu(writer *w)
 	bool rate = w->d->cgroup.controllers & LP_CTL_CPU;
 	char text[48];
 
-	if (!design_limited(limits->cpu_ms) && !design_limited(limits->cpu_millicores)) {
+	if (!limits_is_set(limits->cpu_ms) && !limits_is_set(limits->cpu_millicores)) {
 		unlimited(w, SB_WALL_CPU);
 		return;
 	}
-	if (design_limited(limits->cpu_ms))
+	if (limits_is_set(limits->cpu_ms))
 		cpu_budget(w, limits->cpu_ms);
-	if (design_limited(limits->cpu_millicores)) {
+	if (limits_is_set(limits->cpu_millicores)) {
 		snprintf(text, sizeof text, "%llu thousandths of a core",
 			 (unsigned long long)limits->cpu_millicores);
 		put(w, &(line){ .wall = SB_WALL_CPU, .level = rate ? SB_LEVEL_HARD : SB_LEVEL_NONE,
@@ -437,7 +431,7 @@ static void pids(writer *w)
 	bool own = facts->no_userns || facts->kernel[0] > 5 || (facts->kernel[0] == 5 && facts->kernel[1] >= 14);
 	char text[32];
 
-	if (!design_limited(limits->procs)) {
+	if (!limits_is_set(limits->procs)) {
 		unlimited(w, SB_WALL_PIDS);
 		return;
 	}
@@ -480,12 +474,12 @@ static void limits_above(writer *w)
 		if (place->at[i].controllers & LP_CTL_PIDS)
 			processes = cgroup_above("", place->at[i].path, "pids.max");
 	}
-	if (design_limited(limits->memory_bytes) && memory < limits->memory_bytes)
+	if (limits_is_set(limits->memory_bytes) && memory < limits->memory_bytes)
 		put(w, &(line){ .wall = SB_WALL_MEMORY, .level = cgroup_level(w), .subject = size_text(memory, text),
 				.mechanism = "a limit of a cgroup above",
 				.caveat = "less than was asked for, and shared with all that is in there",
 				.test = "tests/walls/memory.c" });
-	if (design_limited(limits->procs) && processes < limits->procs) {
+	if (limits_is_set(limits->procs) && processes < limits->procs) {
 		snprintf(text, sizeof text, "%llu", (unsigned long long)processes);
 		put(w, &(line){ .wall = SB_WALL_PIDS, .level = cgroup_level(w), .subject = text,
 				.mechanism = "a limit of a cgroup above",
@@ -497,7 +491,7 @@ static void limits_above(writer *w)
 static void disk(writer *w)
 {
 	const sb_limits *limits = w->request->limits;
-	bool limited = design_limited(limits->fs_bytes) || design_limited(limits->fs_nodes);
+	bool limited = limits_is_set(limits->fs_bytes) || limits_is_set(limits->fs_nodes);
 	char text[96], size[32];
 	size_t i;
 
@@ -505,7 +499,7 @@ static void disk(writer *w)
 		put(w, &(line){ .wall = SB_WALL_DISK, .level = SB_LEVEL_NONE, .mechanism = "none",
 				.caveat = "no user namespaces: no file system of its own" });
 	size_text(w->d->scratch_bytes, size);
-	if (design_limited(limits->fs_nodes))
+	if (limits_is_set(limits->fs_nodes))
 		snprintf(text, sizeof text, "%s, %llu files", size, (unsigned long long)limits->fs_nodes);
 	else
 		snprintf(text, sizeof text, "%s", size);
@@ -552,14 +546,14 @@ static void host_walls(writer *w)
 	const sb_limits *limits = w->request->limits;
 	char text[64];
 
-	if (design_limited(limits->wall_ms)) {
+	if (limits_is_set(limits->wall_ms)) {
 		clock_text(limits->wall_ms, text);
 		time_line(w, text);
 	} else {
 		unlimited(w, SB_WALL_TIME);
 	}
-	if (design_limited(limits->out_total_bytes) || design_limited(limits->out_stream_bytes)) {
-		bool total = design_limited(limits->out_total_bytes);
+	if (limits_is_set(limits->out_total_bytes) || limits_is_set(limits->out_stream_bytes)) {
+		bool total = limits_is_set(limits->out_total_bytes);
 		char size[32];
 
 		size_text(total ? limits->out_total_bytes : limits->out_stream_bytes, size);

@@ -9,6 +9,7 @@
  */
 #include "rules.h"
 #include "idmap.h"
+#include "../../core/core.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -458,11 +459,6 @@ int rules_settle(const mount_wish *wish, mount_table *table, sb_error *err)
 
 /* ---- Disk ---------------------------------------------------------------------------------------- */
 
-static bool limited(uint64_t limit)
-{
-	return limit && limit != SB_UNLIMITED;
-}
-
 static bool has_write_rule(const sb_spec *spec)
 {
 	size_t i;
@@ -478,7 +474,7 @@ int rules_check_disk(const mount_wish *wish, sb_error *err)
 	const sb_limits *limits = wish->request->limits;
 	const sb_spec *spec = wish->request->spec;
 
-	if (!limited(limits->fs_bytes) && !limited(limits->fs_nodes))
+	if (!limits_is_set(limits->fs_bytes) && !limits_is_set(limits->fs_nodes))
 		return 0;
 	if (!(wish->request->workspace && wish->workspace_write) && !has_write_rule(spec))
 		return 0;

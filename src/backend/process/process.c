@@ -29,11 +29,6 @@ struct sb_state {
 	sb_error helper_missing;
 };
 
-static bool limited(uint64_t limit)
-{
-	return limit && limit != SB_UNLIMITED;
-}
-
 /* ---- Machine ------------------------------------------------------------------------------------ */
 
 static void process_forget(sb_state *state)
@@ -108,8 +103,8 @@ static int add_lines(const sb_limits *limits, sb_plan *plan, sb_error *err)
 		{ SB_WALL_ENV, SB_LEVEL_HARD, "complete environment, built anew",
 		  "nothing of the caller's but what was named", "" },
 	};
-	bool time = limited(limits->wall_ms);
-	bool output = limited(limits->out_total_bytes) || limited(limits->out_stream_bytes);
+	bool time = limits_is_set(limits->wall_ms);
+	bool output = limits_is_set(limits->out_total_bytes) || limits_is_set(limits->out_stream_bytes);
 	size_t i;
 	int rc = 0;
 
@@ -117,13 +112,13 @@ static int add_lines(const sb_limits *limits, sb_plan *plan, sb_error *err)
 		rc = add(plan, fixed[i].wall, fixed[i].level, fixed[i].mechanism, fixed[i].caveat,
 			 fixed[i].test, err);
 	if (!rc)
-		rc = add_sampled(plan, SB_WALL_MEMORY, limited(limits->memory_bytes),
+		rc = add_sampled(plan, SB_WALL_MEMORY, limits_is_set(limits->memory_bytes),
 				 "a burst between two looks gets through", "tests/walls/memory.c", err);
 	if (!rc)
-		rc = add_sampled(plan, SB_WALL_CPU, limited(limits->cpu_ms),
+		rc = add_sampled(plan, SB_WALL_CPU, limits_is_set(limits->cpu_ms),
 				 "children whose parent ignores SIGCHLD are not counted once they ended",
 				 "tests/walls/cpu.c", err);
-	if (!rc && limited(limits->cpu_millicores))
+	if (!rc && limits_is_set(limits->cpu_millicores))
 		rc = add(plan, SB_WALL_CPU, SB_LEVEL_NONE, "none", "a rate needs a cgroup of backend linux",
 			 "", err);
 	if (!rc)
@@ -144,8 +139,8 @@ static int process_plan(sb_state *state, const sb_box_request *request, sb_plan 
 	const sb_limits *limits = request->limits;
 	const sb_network *network = request->network;
 	const sb_enforcement held = { .size = sizeof held, .env_allow_list = 1,
-		.memory_cap = limited(limits->memory_bytes) ? SB_LEVEL_SAMPLED : SB_LEVEL_NONE,
-		.cpu_cap = limited(limits->cpu_ms) ? SB_LEVEL_SAMPLED : SB_LEVEL_NONE };
+		.memory_cap = limits_is_set(limits->memory_bytes) ? SB_LEVEL_SAMPLED : SB_LEVEL_NONE,
+		.cpu_cap = limits_is_set(limits->cpu_ms) ? SB_LEVEL_SAMPLED : SB_LEVEL_NONE };
 	int rc;
 
 	(void)state;
@@ -174,13 +169,13 @@ static void fill_plan(const sb_limits *limits, lh_plan *plan)
 	p->steps = LP_SUBREAPER | LP_SESSION | LP_CLOSE_FDS;
 	p->uid_outside = p->uid_outer = p->uid_inside = geteuid();
 	p->gid_outside = p->gid_outer = p->gid_inside = getegid();
-	if (limited(limits->memory_bytes))
+	if (limits_is_set(limits->memory_bytes))
 		p->memory_bytes = limits->memory_bytes;
-	if (limited(limits->cpu_ms) && limits->cpu_ms < SB_UNLIMITED / 1000)
+	if (limits_is_set(limits->cpu_ms) && limits->cpu_ms < SB_UNLIMITED / 1000)
 		p->cpu_us = limits->cpu_ms * 1000;
-	if (limited(limits->open_files))
+	if (limits_is_set(limits->open_files))
 		p->open_files = limits->open_files;
-	if (limited(limits->user_procs))
+	if (limits_is_set(limits->user_procs))
 		p->user_procs = limits->user_procs;
 	p->sample_us = SAMPLE_US;
 	if (p->memory_bytes != SB_UNLIMITED || p->cpu_us != SB_UNLIMITED)

@@ -15,11 +15,6 @@ typedef struct writer {
 	int rc;
 } writer;
 
-static bool limited(uint64_t limit)
-{
-	return limit && limit != SB_UNLIMITED;
-}
-
 /* ---- What cannot be had --------------------------------------------------------------------------- */
 
 static int refuse(sb_error *err, const char *where, const char *what)
@@ -84,9 +79,9 @@ int wasm_check(const sb_state *state, const sb_box_request *request, sb_error *e
 		return refuse(err, "command", "a program of the host");
 	if (network && network->mode != SB_NET_DENY_ALL)
 		return refuse(err, "network", "a network");
-	if (limited(limits->cpu_millicores))
+	if (limits_is_set(limits->cpu_millicores))
 		return refuse(err, "cpu", "a rate of CPU time");
-	if (limited(limits->fs_nodes) && limits->fs_nodes < 3)
+	if (limits_is_set(limits->fs_nodes) && limits->fs_nodes < 3)
 		return error_set(err, SB_ERR_INVALID_LIMITS, "disk",
 				 "the limit of files and folders is %llu, and /in, /work and /out are 3 of them; "
 				 "raise it (--disk-files)", (unsigned long long)limits->fs_nodes);
@@ -110,22 +105,6 @@ static void unlimited(writer *w, uint32_t wall)
 	put(w, wall, SB_LEVEL_NONE, "unlimited", "no limit", "", "");
 }
 
-static bool is_shown(const mount_row *row)
-{
-	return row->kind == LP_M_BIND && (row->origin == MOUNT_WORKSPACE || row->origin == MOUNT_RULE);
-}
-
-static const char *row_caveat(const writer *w, const mount_row *row)
-{
-	if (!w->state->facts.root_caller)
-		return "";
-	if (!(row->flags & LP_F_IDMAP))
-		return "seen as by any other user: what is closed to others stays closed";
-	if (row->owner != w->shown->table.owner_uid)
-		return "owned by another user than the workspace: seen as by any other user";
-	return "what belongs to its owner is the guest's; the rest is seen as by any other user";
-}
-
 static void shown_lines(writer *w)
 {
 	char mechanism[160];
@@ -133,12 +112,13 @@ static void shown_lines(writer *w)
 	for (size_t i = 0; i < w->shown->table.len; i++) {
 		const mount_row *row = &w->shown->table.at[i];
 
-		if (!is_shown(row))
+		if (!shown_is_grant(row))
 			continue;
 		snprintf(mechanism, sizeof mechanism, "%s in the worker's root, %s; behind it a walk name by name "
 			 "that follows no link out", row->flags & LP_F_IDMAP ? "id-mapped bind mount" : "bind mount",
 			 row->flags & LP_F_WRITE ? "writable" : "read-only");
-		put(w, SB_WALL_FILES, SB_LEVEL_HARD, row->target, mechanism, row_caveat(w, row), "tests/wasm/shown");
+		put(w, SB_WALL_FILES, SB_LEVEL_HARD, row->target, mechanism,
+		    mounts_owner_caveat(&w->shown->wish, &w->shown->table, row), "tests/wasm/shown");
 	}
 }
 
@@ -190,7 +170,7 @@ static void numbers(writer *w)
 	const sb_limits *l = w->request->limits;
 	char text[96], size[32];
 
-	if (limited(l->memory_bytes)) {
+	if (limits_is_set(l->memory_bytes)) {
 		put(w, SB_WALL_MEMORY, SB_LEVEL_HARD, size_text(l->memory_bytes, text),
 		    "each growth of the guest's memory is allowed or counted; RLIMIT_DATA around the worker",
 		    "the interpreter counts in it; the engine's own 2 to 16 MiB do not", "tests/wasm/backend");
@@ -198,15 +178,15 @@ static void numbers(writer *w)
 	} else {
 		unlimited(w, SB_WALL_MEMORY);
 	}
-	if (limited(l->cpu_ms)) {
+	if (limits_is_set(l->cpu_ms)) {
 		put(w, SB_WALL_CPU, SB_LEVEL_HARD, clock_text(l->cpu_ms, text),
 		    "timer of the worker's CPU time, RLIMIT_CPU behind it", "", "tests/wasm/backend");
 		w->held.cpu_cap = SB_LEVEL_HARD;
 	} else {
 		unlimited(w, SB_WALL_CPU);
 	}
-	if (limited(l->fs_bytes) || limited(l->fs_nodes)) {
-		size_text(limited(l->fs_bytes) ? l->fs_bytes : l->memory_bytes, size);
+	if (limits_is_set(l->fs_bytes) || limits_is_set(l->fs_nodes)) {
+		size_text(limits_is_set(l->fs_bytes) ? l->fs_bytes : l->memory_bytes, size);
 		snprintf(text, sizeof text, "%s, %llu files", size, (unsigned long long)l->fs_nodes);
 		put(w, SB_WALL_DISK, SB_LEVEL_HARD, text, "quota of bytes and names, held at each write", "",
 		    "tests/wasm/backend");
@@ -215,7 +195,7 @@ static void numbers(writer *w)
 		unlimited(w, SB_WALL_DISK);
 	}
 	for (size_t i = 0; i < w->shown->table.len; i++)
-		if (is_shown(&w->shown->table.at[i]) && (w->shown->table.at[i].flags & LP_F_WRITE))
+		if (shown_is_grant(&w->shown->table.at[i]) && (w->shown->table.at[i].flags & LP_F_WRITE))
 			put(w, SB_WALL_DISK, SB_LEVEL_NONE, w->shown->table.at[i].target, "none",
 			    "a directory of the host has no quota of ours; each file in it has a limit", "");
 }
@@ -223,15 +203,15 @@ static void numbers(writer *w)
 static void outside(writer *w)
 {
 	const sb_limits *l = w->request->limits;
-	bool total = limited(l->out_total_bytes);
+	bool total = limits_is_set(l->out_total_bytes);
 	char text[96], size[32];
 
-	if (limited(l->wall_ms))
+	if (limits_is_set(l->wall_ms))
 		put(w, SB_WALL_TIME, SB_LEVEL_HARD, clock_text(l->wall_ms, text),
 		    "deadline outside the walls, the pid namespace killed", "", "tests/wasm/backend");
 	else
 		unlimited(w, SB_WALL_TIME);
-	if (!total && !limited(l->out_stream_bytes)) {
+	if (!total && !limits_is_set(l->out_stream_bytes)) {
 		unlimited(w, SB_WALL_OUTPUT);
 		return;
 	}

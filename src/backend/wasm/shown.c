@@ -20,7 +20,7 @@
 static const char *const ours[] = { "/in", "/out", "/run", "/usr/local/lib" };
 static const char *const covered_by_none[] = { "/work", "/tmp", "/home/sandbox" };
 
-static bool is_grant(const mount_row *row)
+bool shown_is_grant(const mount_row *row)
 {
 	return (row->origin == MOUNT_WORKSPACE || row->origin == MOUNT_RULE) && row->kind == LP_M_BIND;
 }
@@ -106,10 +106,7 @@ static int decide_workspace(const linux_facts *facts, const sb_box_request *requ
 	/* what is not known is tried where it is needed, and refused if it turns out not to work */
 	wish->workspace_idmap = can == IDMAP_YES || (can == IDMAP_ASK && wish->workspace_write);
 	if (can == IDMAP_NO && wish->workspace_write)
-		return error_set(err, SB_ERR_UNSUPPORTED, "idmap",
-				 "the file system of \"%s\" does not support id-mapped mounts, so a guest of root "
-				 "cannot write there; use --workspace-mode ro, or run as the owner",
-				 request->workspace);
+		return mounts_unmapped(request->workspace, "use --workspace-mode ro", err);
 	return 0;
 }
 
@@ -142,7 +139,7 @@ void shown_release(wasm_shown *s)
 bool shown_writes(const wasm_shown *s)
 {
 	for (size_t i = 0; i < s->table.len; i++)
-		if (is_grant(&s->table.at[i]) && (s->table.at[i].flags & LP_F_WRITE))
+		if (shown_is_grant(&s->table.at[i]) && (s->table.at[i].flags & LP_F_WRITE))
 			return true;
 	return false;
 }
@@ -199,7 +196,7 @@ void shown_lay(const wasm_shown *s, wasm_box *own)
 
 		if (in_memory(row))
 			job_add(own, JOB_DIR, 0, row->target, NULL, 0);
-		if (!is_grant(row) || is_inside(&s->table, row))
+		if (!shown_is_grant(row) || is_inside(&s->table, row))
 			continue;
 		if (fstat(row->fd, &st) == 0 && !S_ISDIR(st.st_mode))
 			flags |= JOB_ONE;

@@ -91,6 +91,7 @@ typedef struct wasm_shown {
 int shown_find(const sb_state *state, const sb_box_request *request, wasm_shown *shown, sb_error *err);
 void shown_release(wasm_shown *shown);
 bool shown_any(const wasm_shown *shown);
+bool shown_is_grant(const mount_row *row);  /* a place of the host's, not what covers one */
 bool shown_writes(const wasm_shown *shown); /* some of it may be changed */
 void shown_mount(const wasm_shown *shown, lh_plan *plan); /* and whose ids the guest has there */
 void shown_lay(const wasm_shown *shown, wasm_box *own);
