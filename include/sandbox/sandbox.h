@@ -325,10 +325,10 @@ typedef struct sb_kube_options {
 	uint32_t pull, flags;
 } sb_kube_options;
 enum { SB_WASM_CLOCK = 1, SB_WASM_HTTP = 2, SB_WASM_FS_READ_ONLY = 4 };
-/* What is not held yet is refused by name: module, fs_dir, fuel, and flags but the clock, which is always there. */
+/* What is not held yet is refused by name: fs_dir, fuel, and flags but the clock, which is always there. */
 typedef struct sb_wasm_options {
 	size_t size;
-	const char *module; /* path; required for an argv: argv[0] is then only a name */
+	const char *module; /* absolute path; required for an argv: argv[0] is then only a name */
 	const char *fs_dir; /* host directory at "/", confined; NULL = none; workspace and files show others */
 	uint64_t stack_bytes; /* of the guest's calls: 64 KiB to 8 MiB, the default */
 	uint64_t fuel;      /* instructions; default none: wall_ms ends it */
