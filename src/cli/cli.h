@@ -160,8 +160,10 @@ typedef struct cli_request {
 	sb_env env;
 	sb_network network;
 	sb_linux_options linux_options;
+	sb_wasm_options wasm_options;
 	cli_source source;
 	char *workspace;              /* made absolute */
+	char *module;                 /* of a command, its file's whole path */
 	char **inject;                /* "NAME=value" */
 	sb_file *files;
 	const sb_file **file_list;

@@ -310,6 +310,41 @@ static int workspace_build(cli_request *request, const cli_options *options, sb_
 	return 0;
 }
 
+/* ---- A module behind -- ------------------------------------------------------------------------- */
+
+/* COMMAND names a file of WebAssembly: backend wasm runs that in place of a program.  Relative to where
+ * the command will begin, as a program's path is. */
+static int module_build(cli_request *request, const cli_options *options, sb_error *err)
+{
+	const char *name = request->command.argv != NULL ? request->command.argv[0] : NULL;
+	const char *language = name != NULL ? source_language(name, "", 0) : NULL;
+	const char *base = request->spec.workspace != NULL ? request->spec.workspace : ".";
+	const char *below = options->workdir != NULL ? options->workdir : ".";
+	cli_text path = { 0 };
+
+	if (language == NULL || strcmp(language, "wasm") != 0)
+		return 0;
+	if (name[0] != '/' && below[0] != '/')
+		text_add_fmt(&path, "%s/", base);
+	if (name[0] != '/')
+		text_add_fmt(&path, "%s/", below);
+	text_add(&path, name);
+	if (path.failed) {
+		text_release(&path);
+		return no_memory(err);
+	}
+	request->module = realpath(path.data, NULL);
+	text_release(&path);
+	if (request->module == NULL)
+		return error_fill(err, errno == ENOENT || errno == ENOTDIR ? SB_ERR_NOT_FOUND :
+				  errno == EACCES ? SB_ERR_FORBIDDEN : SB_ERR_IO, "exec",
+				  "cannot read the module \"%.160s\": %s", name,
+				  units_errno_text(errno, (char[UNITS_TEXT]){ 0 }));
+	request->wasm_options = (sb_wasm_options){ .size = sizeof request->wasm_options, .module = request->module };
+	request->spec.wasm_options = &request->wasm_options;
+	return 0;
+}
+
 /* ---- All of it ---------------------------------------------------------------------------- */
 
 int request_build(cli_request *request, const cli_options *options, bool with_command,
@@ -326,7 +361,7 @@ int request_build(cli_request *request, const cli_options *options, bool with_co
 	    (rc = env_build(request, options, err)) < 0 ||
 	    (rc = rules_build(request, options, err)) < 0 ||
 	    (rc = files_build(request, options, err)) < 0 ||
-	    (rc = workspace_build(request, options, err)) < 0)
+	    (rc = workspace_build(request, options, err)) < 0 || (rc = module_build(request, options, err)) < 0)
 		return rc;
 	limits_build(request, options);
 	network_build(request, options);
@@ -356,6 +391,7 @@ void request_release(cli_request *request)
 	free(request->rules);
 	free(request->rule_list);
 	free(request->workspace);
+	free(request->module);
 	free(request->source.code);
 	*request = (cli_request){ 0 };
 }

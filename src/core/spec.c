@@ -141,13 +141,24 @@ static int spec_check_linux(const sb_linux_options *in, sb_error *err)
 	return spec_check_hostname(o.hostname, err);
 }
 
+/* What it means is for the backend to say. */
+static int spec_check_wasm(const sb_wasm_options *in, sb_error *err)
+{
+	sb_wasm_options o;
+	int rc = record_read(&o, sizeof o, in, "sb_wasm_options", err);
+
+	if (rc == 0 && o.module && !path_is_clean_absolute(o.module))
+		rc = error_set(err, SB_ERR_INVALID_PATH, "wasm",
+			       "the module \"%s\" is not an absolute path without \".\" and \"..\"", o.module);
+	return rc;
+}
+
 static int spec_check_options(const sb_spec *spec, sb_error *err)
 {
 	union {
 		sb_process_options process;
 		sb_container_options container;
 		sb_kube_options kube;
-		sb_wasm_options wasm;
 		sb_seatbelt_options seatbelt;
 	} o;
 	int rc =
@@ -163,7 +174,7 @@ static int spec_check_options(const sb_spec *spec, sb_error *err)
 	if (rc == 0)
 		rc = record_read(&o, sizeof o.kube, spec->kube_options, "sb_kube_options", err);
 	if (rc == 0)
-		rc = record_read(&o, sizeof o.wasm, spec->wasm_options, "sb_wasm_options", err);
+		rc = spec_check_wasm(spec->wasm_options, err);
 	if (rc == 0)
 		rc = record_read(&o, sizeof o.seatbelt, spec->seatbelt_options,
 				 "sb_seatbelt_options", err);

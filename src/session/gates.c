@@ -13,10 +13,8 @@
 
 enum { REASON = 256 };
 
-static bool match_command(const sb_predicate *p, const sb_command *c, char *reason)
+static bool name_matches(const sb_predicate *p, const char *name, char *reason)
 {
-	const char *name = c && c->argv && c->argv[0] ? path_base(c->argv[0]) : NULL;
-
 	for (size_t i = 0; name && p->args && p->args[i]; i++)
 		if (fnmatch(p->args[i], name, 0) == 0) {
 			snprintf(reason, REASON, "the command \"%.80s\" matches \"%.80s\"", name,
@@ -24,6 +22,19 @@ static bool match_command(const sb_predicate *p, const sb_command *c, char *reas
 			return true;
 		}
 	return false;
+}
+
+/* By its name, and by that of the module that runs in its place. */
+static bool match_command(const sb_predicate *p, const sb_request *request, char *reason)
+{
+	const sb_wasm_options *options = request->spec->wasm_options; /* a copy: whole */
+	const sb_command *c = request->command;
+	const char *name = c && c->argv && c->argv[0] ? path_base(c->argv[0]) : NULL;
+
+	if (name_matches(p, name, reason))
+		return true;
+	name = c && c->argv && options && options->module ? path_base(options->module) : NULL;
+	return name_matches(p, name, reason);
 }
 
 /* The longest part of the path that exists, links resolved; NULL = cannot be told. */
@@ -88,7 +99,7 @@ static int match_one(const sb_predicate *p, const sb_request *request, char *rea
 
 	switch (p->what) {
 	case SB_PREDICATE_COMMAND:
-		return match_command(p, c, reason);
+		return match_command(p, request, reason);
 	case SB_PREDICATE_INTERACTIVE:
 		snprintf(reason, REASON, "an interactive channel");
 		return request->interactive != 0;
@@ -219,9 +230,11 @@ int gates_allowed(const effective *e, sb_error *err)
 
 	if (!allowed || !name)
 		return 0; /* a session without a language: each spawn is looked at */
-	if (name && strv_has(allowed, name))
+	/* where a module runs, the argv's first word is only what it is told to be called */
+	if (strv_has(allowed, name) && e->module && !e->module_fixed)
+		name = e->module;
+	if (strv_has(allowed, name))
 		return 0;
 	return error_set(err, SB_ERR_POLICY_DENIED, "allowed_commands",
-			 "the command \"%.200s\" is not one of those that the operator allows",
-			 name ? name : "");
+			 "the command \"%.200s\" is not one of those that the operator allows", name);
 }

@@ -128,6 +128,7 @@ static void merge_members(effective *e, const sb_spec *fixed)
 	TAKE(container_options);
 	TAKE(kube_options);
 	TAKE(wasm_options);
+	e->module_fixed = fixed->wasm_options != NULL;
 	TAKE(seatbelt_options);
 	TAKE(other_options);
 	TAKE(profile);

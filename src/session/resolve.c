@@ -106,6 +106,17 @@ static int command_for_run(const sb_command *c, sb_error *err)
 	return 0;
 }
 
+/* A module that an argv brings: whoever asks what will run, asks for that, too. */
+static int read_module(effective *e, sb_error *err)
+{
+	sb_wasm_options o = { 0 };
+	int code = read_sub(&o, sizeof o, e->spec.wasm_options, "sb_wasm_options", err);
+
+	if (code >= 0 && e->command.argv)
+		e->module = o.module;
+	return code;
+}
+
 int effective_read(effective *e, const sb_spec *spec, const sb_command *command, sb_error *err)
 {
 	int code = read_spec(e, spec, err);
@@ -126,6 +137,8 @@ int effective_read(effective *e, const sb_spec *spec, const sb_command *command,
 		return code;
 	e->environ_now = (const char *const *)environ;
 	code = merge_operator(e, err);
+	if (code >= 0)
+		code = read_module(e, err);
 	if (code < 0)
 		return code;
 	e->profile = (int)e->spec.profile;
@@ -313,6 +326,11 @@ static void take_slot(effective *e, backend_slot *slot)
 	e->way = e->pack ? pack_way(e->pack, slot->table->name) : NULL;
 }
 
+static bool runs_module(const backend_slot *slot)
+{
+	return !strcmp(slot->table->name, "wasm");
+}
+
 int effective_route(effective *e, sb_error *err)
 {
 	const char *const *order = policy_spell_out(&e->mem, e->spec.backends ? e->spec.backends : e->sandbox->order);
@@ -333,8 +351,11 @@ int effective_route(effective *e, sb_error *err)
 					 sandbox_names(e->sandbox, &e->mem));
 		if (!slot || !can_run(slot, e->pack))
 			continue;
+		/* the argv's first word is a name then, and of a program of the host's only by chance */
+		if (!named && e->module && !runs_module(slot))
+			continue;
 		if (!named && !suits(e, slot)) {
-			lacking = lacking || !e->pack ? lacking : slot;
+			lacking = lacking || (!e->pack && !e->module) ? lacking : slot;
 			continue;
 		}
 		take_slot(e, slot);
@@ -464,7 +485,7 @@ static int find_program(effective *e, sb_error *err)
 	};
 	interp_found found = { 0 };
 
-	if (!query.names || !query.names[0])
+	if (!query.names || !query.names[0] || (e->module && runs_module(e->slot)))
 		return 0;
 	int code = interp_find(&query, &found, err);
 

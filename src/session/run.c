@@ -89,7 +89,7 @@ static int run_prepare(running *r, live_run *live, const sb_spec *spec, const sb
 	if (code >= 0)
 		code = sandbox_claim(e->sandbox, live, e->id, err);
 	if (code >= 0)
-		code = note(r, SB_AUDIT_REQUEST, SB_ALLOW, 0, "", err);
+		code = note(r, SB_AUDIT_REQUEST, SB_ALLOW, 0, e->module ? e->module : "", err);
 	if (code >= 0)
 		code = gates_approve(e, r->call, err);
 	if (code >= 0)

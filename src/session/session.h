@@ -201,6 +201,7 @@ typedef struct effective {
 	const sb_file_rule *const *caller_files, *const *operator_files;
 	bool workspace_named, workspace_fixed; /* by anyone; by the operator */
 	bool workspace_implied;       /* its mode was not */
+	bool module_fixed;            /* by the operator */
 	sb_command command;
 	bool has_command;
 	const char *session;          /* id of the one it happens in; "" = none */
@@ -210,6 +211,7 @@ typedef struct effective {
 	uint64_t asked_by_operator;   /* walls that the caller's allow_weaker cannot give up */
 	plan_demand demand;
 	const sb_pack *pack;          /* NULL = argv */
+	const char *module;           /* that an argv brings (sb_wasm_options); NULL = none */
 	const sb_pack_way *way;
 	const char *code_path;        /* inside */
 	backend_slot *slot;

@@ -46,7 +46,8 @@ static void options(void **state)
 	assert_int_equal(check((sb_box_request){ .pack = &pack }, &err), 0);
 	assert_int_equal(check((sb_box_request){ .pack = &pack, .options = &clock }, &err), 0);
 	expect((sb_box_request){ .pack = &pack, .options = &dir }, "a directory of the host");
-	expect((sb_box_request){ .pack = &pack, .options = &module }, "a module");
+	assert_int_equal(check((sb_box_request){ .pack = &pack, .options = &module }, &err), SB_ERR_INVALID_SPEC);
+	assert_int_equal(check((sb_box_request){ .options = &module }, &err), SB_ERR_NOT_FOUND);
 	expect((sb_box_request){ .pack = &pack, .options = &fuel }, "instructions");
 	expect((sb_box_request){ .pack = &pack, .options = &http }, "network");
 	for (size_t i = 0; i < UNIT_LEN(row); i++) {

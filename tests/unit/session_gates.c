@@ -63,15 +63,28 @@ static sb_sandbox *make(sb_sandbox_options *o, asked *a)
 	return sandbox;
 }
 
+static int run_command(sb_sandbox *sandbox, const sb_spec *spec, const sb_command *c, sb_error *err)
+{
+	sb_result *result = NULL;
+	int code = sb_run(sandbox, spec, c, NULL, &result, err);
+
+	sb_result_free(result);
+	return code;
+}
+
 static int run(sb_sandbox *sandbox, const char *const *argv, const char *cwd, sb_error *err)
 {
 	const sb_command c = { .size = sizeof c, .argv = argv, .cwd = cwd };
 	const sb_spec spec = { .size = sizeof spec, .workspace_mode = SB_WORKSPACE_NONE };
-	sb_result *result = NULL;
-	int code = sb_run(sandbox, &spec, &c, NULL, &result, err);
 
-	sb_result_free(result);
-	return code;
+	return run_command(sandbox, &spec, &c, err);
+}
+
+static int run_under(sb_sandbox *sandbox, const sb_spec *spec, const char *const *argv, sb_error *err)
+{
+	const sb_command c = { .size = sizeof c, .argv = argv };
+
+	return run_command(sandbox, spec, &c, err);
 }
 
 /* One predicate, one command; returns how often the approver was asked (it says yes). */
@@ -362,6 +375,23 @@ static void allowed(void **state)
 	sb_result *result = NULL;
 
 	assert_int_equal(sb_run(sandbox, NULL, &py, NULL, &result, &err), SB_ERR_POLICY_DENIED);
+	sb_sandbox_free(sandbox);
+	/* what a module is called is the caller's choice: the file is looked at, too */
+	const sb_wasm_options other = { .size = sizeof other, .module = "/tmp/other.wasm" },
+			      known = { .size = sizeof known, .module = "/opt/known.wasm" };
+	const sb_spec with_other = { .size = sizeof with_other, .wasm_options = &other },
+		      with_known = { .size = sizeof with_known, .wasm_options = &known };
+
+	o = (sb_sandbox_options){ .allowed_commands = LIST("echo", "/opt/known.wasm") };
+	sandbox = make(&o, NULL);
+	assert_int_equal(run_under(sandbox, &with_other, LIST("echo"), &err), SB_ERR_POLICY_DENIED);
+	assert_non_null(strstr(err.message, "/tmp/other.wasm"));
+	assert_int_not_equal(run_under(sandbox, &with_known, LIST("echo"), &err), SB_ERR_POLICY_DENIED);
+	assert_int_equal(run_under(sandbox, &with_known, LIST("ls"), &err), SB_ERR_POLICY_DENIED);
+	sb_sandbox_free(sandbox);
+	o.operator_spec = &with_other; /* the operator's own */
+	sandbox = make(&o, NULL);
+	assert_int_not_equal(run(sandbox, LIST("echo"), NULL, &err), SB_ERR_POLICY_DENIED);
 	sb_sandbox_free(sandbox);
 	o = (sb_sandbox_options){ .allowed_commands = none };
 	sandbox = make(&o, NULL);

@@ -216,6 +216,11 @@ static int create_cold(sb_state *state, const sb_box_request *request, const pac
 	box_own(box)->stack_bytes = box_stack_bytes(request);
 	box_lay_world(box_own(box), dir);
 	shown_lay(shown, box_own(box));
+	rc = module_path(request) ? module_add(state, call, module_path(request), box_own(box), err) : 0;
+	if (rc) {
+		box_destroy(box);
+		return rc;
+	}
 	rc = box_launch(state, request->id, "sb-wasm", JOB_WORKER_PATH, dir->fd < 0 ? NULL : dir->of.name, shown,
 			request->limits, call, box, err);
 	if (rc) {

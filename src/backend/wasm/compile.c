@@ -140,6 +140,32 @@ int compile_module(sb_state *state, const sb_call *call, uint32_t flags, const v
 	return rc;
 }
 
+static int no_module(sb_error *err, const char *why)
+{
+	return error_set(err, SB_ERR_INVALID_SPEC, "compile", "the code is no WebAssembly module: %s", why);
+}
+
+int compile_check(const void *wasm, size_t len, sb_error *err)
+{
+	const uint8_t *b = wasm;
+
+	if (len == 0)
+		return no_module(err, "it is empty");
+	if (b[0] == '(' || (b[0] == ';' && len > 1 && b[1] == ';'))
+		return no_module(err, "it is one as text; make a binary of it (wat2wasm)");
+	if (len < 4 || memcmp(wasm, "\0asm", 4) != 0)
+		return no_module(err, "it does not begin with \"\\0asm\"");
+	if (len < COMPILE_HEAD)
+		return no_module(err, "it is cut within its first 8 bytes");
+	/* the layer of components in the upper half of the version */
+	if (b[6] == 1 && b[7] == 0)
+		return no_module(err, "it is a component, and what runs here is modules for WASI preview 1; "
+				      "build it for the target wasm32-wasip1");
+	if (memcmp(b + 4, "\1\0\0\0", 4) != 0)
+		return no_module(err, "it is of another version of the format than 1, the only one known here");
+	return 0;
+}
+
 int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
 		sb_error *err)
 {
@@ -147,11 +173,11 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 	const wasm_compiled *found;
 	void *data = NULL;
 	size_t data_len = 0;
-	int rc = 0;
+	int rc;
 
-	if (len < 8 || memcmp(wasm, "\0asm", 4) != 0)
-		return error_set(err, SB_ERR_INVALID_SPEC, "compile",
-				 "the code is no WebAssembly module: it does not begin with \"\\0asm\"");
+	rc = compile_check(wasm, len, err);
+	if (rc)
+		return rc;
 	sha256_data(wasm, len, hash);
 	pthread_mutex_lock(&state->lock);
 	found = find(state, hash);

@@ -31,14 +31,16 @@ bool wasm_shows_files(const sb_spec *spec)
 	return false;
 }
 
-static int check_options(const sb_wasm_options *o, sb_error *err)
+static int check_options(const sb_wasm_options *o, bool code, sb_error *err)
 {
 	if (!o)
 		return 0;
 	if (o->fs_dir)
 		return refuse(err, "options", "a directory of the host in place of the guest's own \"/\"");
-	if (o->module)
-		return refuse(err, "options", "a module beside an argv");
+	if (o->module && code)
+		return error_set(err, SB_ERR_INVALID_SPEC, "options",
+				 "the module \"%.200s\" is for an argv, and this is code in a language: leave one out",
+				 o->module);
 	if (o->fuel)
 		return refuse(err, "options", "a limit of instructions");
 	if (o->flags & ~(uint64_t)SB_WASM_CLOCK)
@@ -75,7 +77,7 @@ int wasm_check(const sb_state *state, const sb_box_request *request, sb_error *e
 
 	if (rc)
 		return rc;
-	if (!request->pack)
+	if (!request->pack && !module_path(request))
 		return refuse(err, "command", "a program of the host");
 	if (network && network->mode != SB_NET_DENY_ALL)
 		return refuse(err, "network", "a network");
@@ -85,7 +87,8 @@ int wasm_check(const sb_state *state, const sb_box_request *request, sb_error *e
 		return error_set(err, SB_ERR_INVALID_LIMITS, "disk",
 				 "the limit of files and folders is %llu, and /in, /work and /out are 3 of them; "
 				 "raise it (--disk-files)", (unsigned long long)limits->fs_nodes);
-	return check_options(request->options, err);
+	rc = check_options(request->options, request->pack, err);
+	return rc || !module_path(request) ? rc : module_check(module_path(request), err);
 }
 
 /* ---- The lines ---------------------------------------------------------------------------------------- */
@@ -197,7 +200,9 @@ static void numbers(writer *w)
 	for (size_t i = 0; i < w->shown->table.len; i++)
 		if (shown_is_grant(&w->shown->table.at[i]) && (w->shown->table.at[i].flags & LP_F_WRITE))
 			put(w, SB_WALL_DISK, SB_LEVEL_NONE, w->shown->table.at[i].target, "none",
-			    "a directory of the host has no quota of ours; each file in it has a limit", "");
+			    limits_is_set(l->fs_bytes) ?
+				    "a directory of the host has no quota of ours; each file in it has a limit" :
+				    "a directory of the host has no quota of ours", "");
 }
 
 static void outside(writer *w)

@@ -182,6 +182,15 @@ static int wasm_prepare(sb_state *state, const sb_pack *pack, const sb_pack_way 
 	return rc;
 }
 
+/* A command that has one, and a file of it. */
+static bool names_module(const sb_box_request *request)
+{
+	sb_wasm_options o = { 0 };
+
+	return request->door == SB_DOOR_RUN && request->spec->wasm_options &&
+	       record_read(&o, sizeof o, request->spec->wasm_options, "sb_wasm_options", NULL) == 0 && o.module;
+}
+
 /* Before there is a state: is it all there, and can these walls hold what was asked for?  Cheap: some
  * small files are read. */
 static int wasm_suits(const sb_backend *self, const char *helper_dir, const sb_box_request *request)
@@ -193,9 +202,11 @@ static int wasm_suits(const sb_backend *self, const char *helper_dir, const sb_b
 	bool ok;
 
 	(void)self;
+	if (!request->pack && !names_module(request))
+		return 0;
 	/* A session that starts programs needs another: these boxes run one guest.  What an interpreter that
 	 * stays will be asked nobody knows: the language of the machine, where there is one, has it all. */
-	if (!request->pack || (request->door != SB_DOOR_RUN && request->door != SB_DOOR_SESSION) ||
+	if ((request->door != SB_DOOR_RUN && request->door != SB_DOOR_SESSION) ||
 	    (request->door == SB_DOOR_SESSION && pack_way(request->pack, "linux")))
 		return 0;
 	if (network && network->mode != SB_NET_DENY_ALL && network->mode != SB_NET_DEFAULT)

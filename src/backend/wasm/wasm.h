@@ -3,6 +3,7 @@
  * wasm.h - the backend `wasm`: WebAssembly in sb-wasm, itself behind the walls of sb-launch.
  *
  *   job.c      what a worker gets: arguments, files, module, in one memory file
+ *   module.c   the module of a command, read from where the options say
  *   compile.c  a module that nobody knows, compiled by an sb-wasmc behind walls of its own
  *   mend.c     a pack's compiled module that was changed, made anew
  *   cache.c    what that made, on disk for the next command
@@ -119,6 +120,10 @@ int wasm_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, 
 int wasm_remove(sb_box *box, const char *path, const sb_call *call, sb_error *err);
 
 /* ---- compile.c --------------------------------------------------------------------------------- */
+#define COMPILE_HEAD 8 /* bytes of a module that tell what it is */
+/* INVALID_SPEC: what begins like that is no module. */
+int compile_check(const void *wasm, size_t len, sb_error *err);
+
 /* The compiled module, the state's for as long as nothing else is compiled: copied into the job under its
  * lock.  INVALID_SPEC: it is no module, or one that the engine does not take. */
 int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
@@ -127,6 +132,14 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 /* Behind walls of its own; *out for free().  flags: JOB_FOR_FILE. */
 int compile_module(sb_state *state, const sb_call *call, uint32_t flags, const void *wasm, size_t len,
 		   void **out, size_t *out_len, sb_error *err);
+
+/* ---- module.c ---------------------------------------------------------------------------------- */
+/* Where the module of a command lies; NULL: it is code, or a command without one. */
+const char *module_path(const sb_box_request *request);
+/* It can be read, and begins like a module. */
+int module_check(const char *path, sb_error *err);
+/* As if its bytes were the code: into the job. */
+int module_add(sb_state *state, const sb_call *call, const char *path, wasm_box *box, sb_error *err);
 
 /* ---- mend.c ------------------------------------------------------------------------------------ */
 /* After packdir_check() said CHECKSUM or NOT_FOUND: 0 = it is whole again; any error: it stays refused. */
