@@ -168,13 +168,14 @@ deliver() {
 	mv -T "$to.new" "$to"
 }
 
-# compile_each FOLDER FLAGS FILE...: objects beside each other, as many at once as there are cores.
+# compile_each FOLDER FLAGS FILE...: objects beside each other, as many at once as there are cores.  Headers that
+# name themselves (assert) do not say where the cache lies.
 compile_each() {
 	local out=$1 flags=$2
 	shift 2
 	mkdir -p "$out"
 	printf '%s\n' "$@" | xargs -P "$(nproc)" -I @ sh -c '
-		n=$(basename "$1" .c); exec '"$clang $target $flags"' -c "$1" -o "'"$out"'/$n.o"' sh @ \
+		n=$(basename "$1" .c); exec '"$clang $target -ffile-prefix-map=$cache=. $flags"' -c "$1" -o "'"$out"'/$n.o"' sh @ \
 		>"$work/log" 2>&1 || {
 		tail -n 15 "$work/log" >&2
 		die "a file does not compile"

@@ -35,10 +35,12 @@ void guest_start(void)
 	(void)__wasi_clock_time_get(__WASI_CLOCKID_MONOTONIC, 0, &began);
 	__wasilibc_deinitialize_environ(); /* a snapshot's is the builder's */
 	__wasilibc_maybe_reinitialize_environ_eagerly();
-	const char *folder = getenv("PWD");
+	const char *folder = getenv("SANDBOX_CWD"); /* src/backend/wasm/box.c */
 
-	if (folder == NULL || chdir(folder) == 0)
+	if (folder == NULL || chdir(folder) == 0) {
+		unsetenv("SANDBOX_CWD");
 		return;
+	}
 	fprintf(stderr, "the working directory \"%s\" cannot be entered: %s\n", folder, strerror(errno));
 	exit(EXIT_FAILURE);
 }

@@ -9,7 +9,7 @@
 
 #define GUEST_NO_PROGRAMS "there are no other programs behind the wasm walls; use --backend linux"
 
-/* At the top of main(): goes to $PWD, which WASI does not know.  One line and exit 1 where that fails. */
+/* At the top of main(): goes to $SANDBOX_CWD, which WASI does not know, and takes the name out.  One line and exit 1 where that fails. */
 void guest_start(void);
 /* Fills it from the machine's randomness, which never fails here. */
 void guest_random(void *data, size_t len);

@@ -4,8 +4,10 @@
  *
  * usage: conformance BACKEND [DIRECTORY OF sb-launch]
  *
- * A real backend gets shell lines; the scripted one the steps beside them, which say the same.  Each
- * test ends with as many descriptors and children as it began with.
+ * A real backend gets shell lines; the scripted one the steps beside them, and one that runs code alone the
+ * Lua, which say the same.  What such a backend has nothing for is skipped by what it says of itself: it
+ * refuses a program, and its plan has one process.  Each test ends with as many descriptors and children as
+ * it began with.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,12 +44,12 @@ static const char *backend, *helper_dir;
 static const char *names[2];
 static sb_sandbox *sandbox;
 static char workspace[PATH_MAX];
-static bool is_fake;
+static bool is_fake, code_alone;
 
 /* ---- a run --------------------------------------------------------------------------------- */
 
 typedef struct try {
-	const char *line;             /* for sh -c; or */
+	const char *line, *lua;       /* for sh -c; the same in Lua; or */
 	const char *const *argv;
 	const fake_step *steps;
 	int fail_at, fail_code;       /* what the scripted one does instead */
@@ -90,6 +92,12 @@ static int attempt(const try *t, sb_result **result)
 
 	limits.size = sizeof limits;
 	command.size = sizeof command;
+	if (code_alone && !command.language) {
+		assert_non_null(t->lua);
+		command.language = "lua";
+		command.code = t->lua;
+		command.code_len = strlen(t->lua);
+	}
 	if (!command.language)
 		command.argv = t->argv ? t->argv : shell;
 	else
@@ -136,6 +144,15 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Of a test that needs what a backend of code alone has not. */
+static void needs_programs(void)
+{
+	if (!code_alone)
+		return;
+	print_message("skipped: a guest of this backend is one process of code, no program\n");
+	skip();
 }
 
 /* ---- what is left ------------------------------------------------------------------------------ */
@@ -200,10 +217,11 @@ static void exit_codes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(codes); i++) {
-		char line[32];
+		char line[32], lua[32];
 
 		snprintf(line, sizeof line, "exit %d", codes[i]);
-		sb_result *r = done(&(try){ .line = line, .steps = (const fake_step[]){
+		snprintf(lua, sizeof lua, "os.exit(%d)", codes[i]);
+		sb_result *r = done(&(try){ .line = line, .lua = lua, .steps = (const fake_step[]){
 							    { FAKE_END, codes[i], NULL, 0 } } });
 
 		ends(r, SB_OUTCOME_EXITED, codes[i], 0, 0);
@@ -221,6 +239,7 @@ static void signals(void **state)
 		     { "kill -TERM $$", SIGTERM } };
 
 	(void)state;
+	needs_programs(); /* to signal itself */
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		sb_result *r = done(&(try){ .line = rows[i].line,
 					    .steps = STEPS({ FAKE_SIGNALED, rows[i].number, NULL, 0 }) });
@@ -243,6 +262,7 @@ static void start_failures(void **state)
 	};
 
 	(void)state;
+	needs_programs();
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		sb_result *r;
 		const try t = { .argv = LIST(rows[i].program), .command = { .cwd = rows[i].cwd },
@@ -262,7 +282,7 @@ static void both_streams(void **state)
 	int rounds = is_fake || getenv("LONG") ? 2000 : 300;
 
 	for (int i = 0; i < rounds; i++) {
-		sb_result *r = done(&(try){ .line = "echo e >&2; echo o",
+		sb_result *r = done(&(try){ .line = "echo e >&2; echo o", .lua = "io.stderr:write('e\\n') print('o')",
 					    .steps = STEPS({ FAKE_ERR, 0, "e\n", 0 },
 							   { FAKE_OUT, 0, "o\n", 0 }) });
 
@@ -275,7 +295,7 @@ static void both_streams(void **state)
 static void bytes_are_bytes(void **state)
 {
 	size_t len;
-	sb_result *r = done(&(try){ .line = "printf 'a\\200\\377\\000b'",
+	sb_result *r = done(&(try){ .line = "printf 'a\\200\\377\\000b'", .lua = "io.write('a\\128\\255\\0b')",
 				    .steps = STEPS({ FAKE_OUT, 0, "a\200\377\0b", 5 }) });
 
 	(void)state;
@@ -291,7 +311,7 @@ static void input(void **state)
 {
 	static char large[1 << 20];
 	sb_result *r = done(&(try){
-		.line = "cat; exit 3",
+		.line = "cat; exit 3", .lua = "io.write(io.read('a')) os.exit(3)",
 		.steps = STEPS({ FAKE_ECHO, 0, NULL, 0 }, { FAKE_END, 3, NULL, 0 }),
 		.command = { .input_kind = SB_INPUT_BYTES, .input = "to it", .input_len = 5 } });
 
@@ -300,12 +320,12 @@ static void input(void **state)
 	ends(r, SB_OUTCOME_EXITED, 3, 0, 0);
 	sb_result_free(r);
 	/* without one it is at the end at once */
-	r = done(&(try){ .line = "cat", .steps = STEPS({ FAKE_OUT, 0, "", 0 }) });
+	r = done(&(try){ .line = "cat", .lua = "io.write(io.read('a'))", .steps = STEPS({ FAKE_OUT, 0, "", 0 }) });
 	says(r, SB_STDOUT, "");
 	sb_result_free(r);
 	/* more than a pipe holds, to one that does not want it */
 	memset(large, 'x', sizeof large);
-	r = done(&(try){ .line = "exit 4", .steps = STEPS({ FAKE_END, 4, NULL, 0 }),
+	r = done(&(try){ .line = "exit 4", .lua = "os.exit(4)", .steps = STEPS({ FAKE_END, 4, NULL, 0 }),
 			 .command = { .input_kind = SB_INPUT_BYTES, .input = large,
 				      .input_len = sizeof large } });
 	ends(r, SB_OUTCOME_EXITED, 4, 0, 0);
@@ -314,6 +334,7 @@ static void input(void **state)
 	size_t len;
 
 	r = done(&(try){ .line = "head -c 1048576 /dev/zero; cat >/dev/null",
+			 .lua = "io.write(string.rep('\\0', 1048576)) io.flush() io.read('a')",
 			 .steps = STEPS({ FAKE_OUT, 0, large, sizeof large }, { FAKE_READ, -1, NULL, 0 }),
 			 .command = { .input_kind = SB_INPUT_BYTES, .input = large,
 				      .input_len = sizeof large } });
@@ -331,7 +352,7 @@ static void input_never_ends(void **state)
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	sb_result *r = done(&(try){
-		.line = "echo hi", .steps = STEPS({ FAKE_OUT, 0, "hi\n", 0 }),
+		.line = "echo hi", .lua = "print('hi')", .steps = STEPS({ FAKE_OUT, 0, "hi\n", 0 }),
 		.command = { .input_kind = SB_INPUT_FD, .input_fd = fds[0] } });
 
 	says(r, SB_STDOUT, "hi\n");
@@ -361,6 +382,9 @@ static sb_result *out_of_time(try t)
 	}
 }
 
+/* Says a word, and goes on. */
+#define FOREVER "print('a') io.flush() while true do end"
+
 /* The tree dies with the call, whatever it did to stay. */
 static void deadline(void **state)
 {
@@ -374,8 +398,8 @@ static void deadline(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(lines); i++) {
-		sb_result *r = out_of_time((try){ .line = lines[i],
+	for (size_t i = 0; i < (code_alone ? 1 : COUNT(lines)); i++) {
+		sb_result *r = out_of_time((try){ .line = lines[i], .lua = FOREVER,
 						  .steps = STEPS({ FAKE_OUT, 0, "a\n", 0 },
 								 { FAKE_SLEEP, 600000, NULL, 0 }) });
 
@@ -385,7 +409,7 @@ static void deadline(void **state)
 	}
 }
 
-static void grace(void **state)
+static void grace_used(void)
 {
 	sb_result *r = out_of_time((try){
 		.line = "trap 'echo bye; exit 7' TERM; while :; do sleep .02; done",
@@ -394,12 +418,19 @@ static void grace(void **state)
 			       { FAKE_END, 7, NULL, 0 }),
 		.limits = { .grace_ms = HANG_MS } });
 
-	(void)state;
 	says(r, SB_STDOUT, "bye\n");
 	sb_result_free(r);
-	uint64_t start = now_ms();
+}
 
-	r = done(&(try){ .line = "trap '' TERM; while :; do sleep .02; done",
+static void grace(void **state)
+{
+	uint64_t start = now_ms();
+	sb_result *r;
+
+	(void)state;
+	if (!code_alone)
+		grace_used();
+	r = done(&(try){ .line = "trap '' TERM; while :; do sleep .02; done", .lua = "while true do end",
 			 .steps = STEPS({ FAKE_IGNORE_TERM, 0, NULL, 0 },
 					{ FAKE_SLEEP, 600000, NULL, 0 }),
 			 .limits = { .wall_ms = 200, .grace_ms = 300 } });
@@ -446,7 +477,7 @@ static void cancel(void **state)
 	const sb_wait wait = { .size = sizeof wait, .cancel = l.flag };
 
 	assert_int_equal(pthread_create(&thread, NULL, fire, &l), 0);
-	sb_result *r = done(&(try){ .line = "echo a; sleep @7742 & sleep @7742",
+	sb_result *r = done(&(try){ .line = "echo a; sleep @7742 & sleep @7742", .lua = FOREVER,
 				    .steps = STEPS({ FAKE_OUT, 0, "a\n", 0 },
 						   { FAKE_SLEEP, 600000, NULL, 0 }),
 				    .command = { .on_output = heard, .user = &l }, .wait = &wait });
@@ -471,6 +502,7 @@ static void left_behind(void **state)
 	};
 
 	(void)state;
+	needs_programs();
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		uint64_t start = now_ms();
 		sb_result *r = done(&(try){ .line = lines[i],
@@ -498,6 +530,7 @@ static void last_words(void **state)
 	size_t len = 0;
 
 	(void)state;
+	needs_programs();
 	snprintf(fifo, sizeof fifo, "%s/f", workspace);
 	for (int i = 0; i < 100 && len < strlen(all); i++) {
 		sb_result *r = done(&(try){
@@ -524,8 +557,10 @@ static const fake_step flood[] = { { FAKE_OUT, 3000, flood_piece, sizeof flood_p
 static void output_caps(void **state)
 {
 	const char *line = "head -c 30000000 /dev/zero | tr '\\0' x; echo last";
+	const char *lua = "for i = 1, 3000 do io.write(string.rep('x', 10000)) end print('last')";
 	size_t len, at;
 	sb_result *r = done(&(try){ .line = "while :; do echo xxxxxxxxx; done", .steps = flood,
+				    .lua = "while true do print('xxxxxxxxx') end",
 				    .limits = { .out_total_bytes = 10240, .out_mode = SB_OUT_STOP } });
 
 	(void)state;
@@ -535,7 +570,7 @@ static void output_caps(void **state)
 	assert_true(sb_result_truncated(r));
 	sb_result_free(r);
 	for (int keep = SB_KEEP_HEAD; keep <= SB_KEEP_HEAD_TAIL; keep++) {
-		r = done(&(try){ .line = line, .steps = flood,
+		r = done(&(try){ .line = line, .lua = lua, .steps = flood,
 				 .limits = { .out_stream_bytes = 1000, .out_mode = SB_OUT_TRUNCATE,
 					     .out_keep = (uint32_t)keep } });
 		ends(r, SB_OUTCOME_EXITED, 0, 0, 0);
@@ -550,7 +585,8 @@ static void output_caps(void **state)
 		sb_result_free(r);
 	}
 	/* the very cap is no cut */
-	r = done(&(try){ .line = "printf 0123456789", .steps = STEPS({ FAKE_OUT, 0, "0123456789", 0 }),
+	r = done(&(try){ .line = "printf 0123456789", .lua = "io.write('0123456789')",
+			 .steps = STEPS({ FAKE_OUT, 0, "0123456789", 0 }),
 			 .limits = { .out_total_bytes = 10, .out_mode = SB_OUT_STOP } });
 	ends(r, SB_OUTCOME_EXITED, 0, 0, 0);
 	assert_false(sb_result_truncated(r));
@@ -580,6 +616,8 @@ static void streaming(void **state)
 	const fake_step *steps = STEPS({ FAKE_OUT, 0, "first\n", 0 }, { FAKE_SLEEP, 300, NULL, 0 },
 				       { FAKE_OUT, 0, "second\n", 0 });
 	sb_result *r = done(&(try){ .line = "echo first; sleep .3; echo second", .steps = steps,
+				    .lua = "print('first') io.flush() local t = os.clock() "
+					   "while os.clock() - t < 0.3 do end print('second')",
 				    .command = { .on_output = see, .user = &s } });
 
 	(void)state;
@@ -588,6 +626,7 @@ static void streaming(void **state)
 	sb_result_free(r);
 	s = (stream_seen){ .stop_at = 1 };
 	r = done(&(try){ .line = "echo first; sleep @7744; echo second",
+			 .lua = "print('first') io.flush() while true do end",
 			 .steps = STEPS({ FAKE_OUT, 0, "first\n", 0 }, { FAKE_SLEEP, 60000, NULL, 0 }),
 			 .command = { .on_output = see, .user = &s } });
 	ends(r, SB_OUTCOME_CANCELLED, -1, 0, SB_ERR_CANCELLED);
@@ -600,15 +639,23 @@ static void streaming(void **state)
 static void environment(void **state)
 {
 	const sb_env none = { .size = sizeof none, .base = SB_ENV_NONE, .inject = LIST("B=2") };
+	static const char js[] = "for (const [k, v] of Object.entries(process.env)) console.log(k + '=' + v)";
+	try whole = { .argv = LIST("/usr/bin/env"), .env = &none, .command = { .env = LIST("A=1") },
+		      .steps = STEPS({ FAKE_OUT, 0, "A=1\nB=2\n", 0 }) };
 	sb_result *r;
 
 	(void)state;
+	if (code_alone) {
+		whole.command.language = "js";
+		whole.command.code = js;
+		whole.command.code_len = sizeof js - 1;
+	}
 	setenv("CONFORMANCE_SECRET", "leak", 1);
-	r = done(&(try){ .argv = LIST("/usr/bin/env"), .env = &none, .command = { .env = LIST("A=1") },
-			 .steps = STEPS({ FAKE_OUT, 0, "A=1\nB=2\n", 0 }) });
+	r = done(&whole);
 	says(r, SB_STDOUT, "A=1\nB=2\n");
 	sb_result_free(r);
 	r = done(&(try){ .line = "echo ${CONFORMANCE_SECRET-none}",
+			 .lua = "print(os.getenv('CONFORMANCE_SECRET') or 'none')",
 			 .steps = STEPS({ FAKE_OUT, 0, "none\n", 0 }) });
 	says(r, SB_STDOUT, "none\n");
 	sb_result_free(r);
@@ -644,11 +691,11 @@ static void named_sockets(void **state)
 	snprintf(line, sizeof line,
 		 "[ -S %s ] && [ ! -e %s ] && python3 -c 'import socket\n"
 		 "socket.socket(socket.AF_UNIX).connect(\"%s\")' && echo called", named, other, named);
-	const try t = { .line = line, .network = &network,
+	const try t = { .line = line, .lua = "print('called')", .network = &network,
 			.steps = STEPS({ FAKE_OUT, 0, "called\n", 0 }) };
 	sb_result *r = NULL;
 
-	if (!strcmp(backend, "process")) {
+	if (code_alone || !strcmp(backend, "process")) {
 		assert_int_equal(attempt(&t, &r), SB_ERR_UNSUPPORTED);
 	} else {
 		r = done(&t);
@@ -673,11 +720,14 @@ static void refusal(void **state)
 	const sb_other_options *const options[] = { FAKE_OPTIONS(&script), NULL };
 	const sb_network deny = { .size = sizeof deny, .mode = SB_NET_DENY_ALL };
 	const sb_limits disk = { .size = sizeof disk, .fs_bytes = 1 << 20 };
-	bool is_linux = !strcmp(backend, "linux"); /* it holds all but a quota over the workspace */
+	/* these hold all but a quota over the workspace */
+	bool is_linux = code_alone || !strcmp(backend, "linux");
 	const sb_spec spec = { .size = sizeof spec, .backends = names, .network = &deny,
 			       .workspace = workspace, .other_options = is_fake ? options : NULL,
-			       .limits = is_linux ? &disk : NULL };
-	const sb_command c = { .size = sizeof c, .argv = LIST("touch", "ran") };
+			       .limits = is_linux ? &disk : NULL, .workspace_mode = SB_WORKSPACE_WRITE };
+	const sb_command program = { .size = sizeof program, .argv = LIST("touch", "ran") },
+			 code = { .size = sizeof code, .language = "lua", .code = "io.open('ran', 'w')", .code_len = 19 },
+			 c = code_alone ? code : program;
 	sb_result *r = NULL;
 	sb_plan *plan = NULL;
 	struct stat st;
@@ -701,6 +751,8 @@ static void code_runs(void **state)
 	const sb_file file = { .size = sizeof file, .path = "a/in.txt", .data = "given", .len = 5 };
 	const sb_file *const files[] = { &file, NULL };
 	static const char text[] = "cat /in/a/in.txt; mkdir -p /out/d; printf kept >/out/d/f; echo \" $1\"";
+	static const char js[] = "os.mkdir('/out/d'); const f = std.open('/out/d/f', 'w'); f.puts('kept'); f.close(); "
+				 "console.log(std.loadFile('/in/a/in.txt') + ' ' + scriptArgs[1])";
 	try t = { .steps = STEPS({ FAKE_OUT, 0, "given x\n", 0 }, { FAKE_OUT_FILE, 0, "d/f", 0 }),
 		  .command = { .language = "bash", .code = text, .code_len = sizeof text - 1,
 			       .args = LIST("x"), .files = files } };
@@ -708,6 +760,11 @@ static void code_runs(void **state)
 	sb_result *r;
 
 	(void)state;
+	if (code_alone) {
+		t.command.language = "js";
+		t.command.code = js;
+		t.command.code_len = sizeof js - 1;
+	}
 	if (!strcmp(backend, "process")) { /* no place of its own: code, but no files */
 		t.command.files = NULL;
 		t.command.code = "echo $1";
@@ -731,7 +788,7 @@ static void children_ignored(void **state)
 
 	(void)state;
 	signal(SIGCHLD, SIG_IGN);
-	r = done(&(try){ .line = "exit 5", .steps = STEPS({ FAKE_END, 5, NULL, 0 }) });
+	r = done(&(try){ .line = "exit 5", .lua = "os.exit(5)", .steps = STEPS({ FAKE_END, 5, NULL, 0 }) });
 	signal(SIGCHLD, SIG_DFL);
 	ends(r, SB_OUTCOME_EXITED, 5, 0, 0);
 	sb_result_free(r);
@@ -740,13 +797,14 @@ static void children_ignored(void **state)
 static void *several(void *arg)
 {
 	for (int i = 0; i < 8; i++) {
-		char line[32];
+		char line[32], lua[32];
 
 		snprintf(line, sizeof line, "echo %d; exit %d", i, i);
+		snprintf(lua, sizeof lua, "print(%d) os.exit(%d)", i, i);
 		const fake_step *steps = STEPS({ FAKE_OUT, 0, "x", 0 }, { FAKE_END, i, NULL, 0 });
 		sb_result *r = NULL;
 
-		if (attempt(&(try){ .line = line, .steps = steps }, &r) < 0 || sb_result_code(r) != i)
+		if (attempt(&(try){ .line = line, .lua = lua, .steps = steps }, &r) < 0 || sb_result_code(r) != i)
 			++*(int *)arg;
 		sb_result_free(r);
 	}
@@ -770,7 +828,7 @@ static void threads(void **state)
 static void plan_and_usage(void **state)
 {
 	sb_usage usage = { .size = sizeof usage };
-	sb_result *r = done(&(try){ .line = "exit 0", .steps = STEPS({ FAKE_END, 0, NULL, 0 }) });
+	sb_result *r = done(&(try){ .line = "exit 0", .lua = "", .steps = STEPS({ FAKE_END, 0, NULL, 0 }) });
 	uint32_t seen = 0;
 	sb_plan_line line = { .size = sizeof line };
 
@@ -788,6 +846,35 @@ static void plan_and_usage(void **state)
 
 /* ---- the suite -------------------------------------------------------------------------------------------- */
 
+/* What the backend itself says of a program. */
+static bool runs_code_alone(void)
+{
+	const sb_spec spec = { .size = sizeof spec, .backends = names, .workspace_mode = SB_WORKSPACE_NONE };
+	const sb_command program = { .size = sizeof program, .argv = LIST("true") };
+	sb_plan *plan = NULL;
+
+	if (is_fake || sb_explain(sandbox, &spec, &program, &plan, &err) < 0)
+		return false;
+	bool refused = sb_plan_failure(plan) && sb_plan_failure(plan)->code == SB_ERR_UNSUPPORTED;
+
+	sb_plan_free(plan);
+	return refused;
+}
+
+/* On a backend of code alone: the languages that the suite speaks there. */
+static bool has_languages(void)
+{
+	static const char *const packs[] = { "lua", "js" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < COUNT(packs) && !strcmp(backend, "wasm"); i++) {
+		snprintf(path, sizeof path, "%s/wasm/%s/manifest", helper_dir ? helper_dir : ".", packs[i]);
+		if (access(path, F_OK) != 0)
+			return false;
+	}
+	return true;
+}
+
 static int open_suite(void **state)
 {
 	const sb_backend *const fakes[] = { &fake_backend, NULL };
@@ -804,8 +891,9 @@ static int open_suite(void **state)
 	close(fd);
 	if (sb_sandbox_new(&o, NULL, &sandbox, &err) < 0)
 		fail_msg("%s: %s", err.where, err.message);
+	code_alone = runs_code_alone();
 	/* once: what is probed for good is not a descriptor that a test left open */
-	sb_result_free(done(&(try){ .line = "exit 0" }));
+	sb_result_free(done(&(try){ .line = "exit 0", .lua = "" }));
 	sb_plan *plan = NULL;
 
 	if (sb_explain(sandbox, &(sb_spec){ .size = sizeof(sb_spec), .backends = names,
@@ -850,5 +938,7 @@ int main(int argc, char **argv)
 	helper_dir = argc > 2 ? argv[2] : NULL;
 	names[0] = backend;
 	is_fake = !strcmp(backend, "fake");
+	if (!has_languages())
+		return fputs("the languages on board are not built: make wasm\n", stderr), 77;
 	return cmocka_run_group_tests_name(backend, tests, open_suite, close_suite);
 }

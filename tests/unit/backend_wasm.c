@@ -61,11 +61,14 @@ static void options(void **state)
 static void walls(void **state)
 {
 	const sb_network host = { .size = sizeof host, .mode = SB_NET_HOST };
+	const char *const sockets[] = { "/run/s", NULL };
+	const sb_network named = { .size = sizeof named, .mode = SB_NET_DENY_ALL, .unix_sockets = sockets };
 	const sb_limits rate = { .size = sizeof rate, .cpu_millicores = 500 };
 
 	(void)state;
 	expect((sb_box_request){ .pack = NULL }, "a program of the host");
 	expect((sb_box_request){ .pack = &pack, .network = &host }, "a network");
+	expect((sb_box_request){ .pack = &pack, .network = &named }, "a socket of the host's");
 	expect((sb_box_request){ .pack = &pack, .limits = &rate }, "a rate of CPU time");
 }
 

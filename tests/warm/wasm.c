@@ -58,7 +58,7 @@ static const struct { const char *language, *code; } spies[] = {
 	  "for _, p in ipairs{'/work/x', '/tmp/x', '/home/sandbox/x', '/out/x', '/in/x', '/run/code/x'} do\n"
 	  "  see(p, io.open(p)) local f = io.open(p, 'w') if f then f:write(me) f:close() end end\n"
 	  "see('environment', os.getenv('TENANT') ~= me or os.getenv('OF_' .. (me == 'A' and 'B' or 'A')))\n"
-	  "see('arguments', #arg ~= 1) see('folder', os.getenv('PWD') ~= '/work')\n"
+	  "see('arguments', #arg ~= 1) io.open('d', 'w') see('folder', not io.open('/work/d'))\n"
 	  "see('input', io.read('a') ~= 'in ' .. me)\n"
 	  "local f = io.open('/work/m.lua', 'w') f:write('return ...' .. ', \"' .. me .. '\"') f:close()\n"
 	  "package.path = '/work/?.lua' local name = require 'm' see('code', select(2, dofile('/work/m.lua')) ~= me or name ~= 'm')\n"
@@ -343,6 +343,76 @@ static void descriptors(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
+/* ---- Before a run -------------------------------------------------------------------------------- */
+
+enum { PARTS = 1200, PART = 12000 };
+
+static uint8_t *number(uint8_t *at, uint32_t n)
+{
+	for (; n >= 128; n >>= 7)
+		*at++ = (uint8_t)(n | 128);
+	*at++ = (uint8_t)n;
+	return at;
+}
+
+/* A module that takes a compiler seconds: PARTS functions, each of PART bytes of sums.  free() it. */
+static uint8_t *large_module(size_t *len)
+{
+	static const uint8_t head[] = "\0asm\1\0\0\0" "\1\4\1\x60\0\0" "\3";
+	static const uint8_t exports[] = "\5\3\1\0\1" "\7\x13\2\6memory\2\0\6_start\0\0" "\12";
+	uint8_t *data = malloc((size_t)PARTS * (PART + 16) + 4096), *at = data, *size, *begin;
+
+	assert_non_null(data);
+	memcpy(at, head, sizeof head - 1);
+	at = number(at + sizeof head - 1, PARTS + 2);
+	at = number(at, PARTS);
+	memset(at, 0, PARTS);
+	at += PARTS;
+	memcpy(at, exports, sizeof exports - 1);
+	size = at + sizeof exports - 1;
+	begin = at = number(size, PARTS * (PART + 8)); /* of as many bytes as what it becomes has */
+	at = number(at, PARTS);
+	for (int n = 0; n < PARTS; n++) {
+		uint8_t *body = number(at, PART), *end = body + PART;
+
+		memcpy(body, "\1\1\177\40\0", 5); /* a local of type i32, on the stack */
+		for (at = body + 5; end - at > 8; at += 5)
+			memcpy(at, n & 1 ? "\40\0\x6c\x45\x45" : "\x41\7\x6a\x45\x69", 5);
+		while (at < end - 2)
+			*at++ = 1; /* nop */
+		memcpy(at, "\32\13", 2);
+		at = end;
+	}
+	assert_ptr_equal(number(size, (uint32_t)(at - begin)), begin);
+	*len = (size_t)(at - data);
+	return data;
+}
+
+/* The caller's deadline covers what comes before the guest, and nothing of that goes on afterwards. */
+static void preparation(void **state)
+{
+	const sb_wait wait = { .size = sizeof wait, .timeout_ms = 200 };
+	sb_command command = { .size = sizeof command, .language = "wasm" };
+	uint8_t *module = large_module(&command.code_len);
+	const double before = now();
+	sb_result *r = NULL;
+
+	(void)state;
+	command.code = module;
+	int rc = sb_run(hot, NULL, &command, &wait, &r, &world_error);
+
+	free(module);
+	if (rc == SB_ERR_BACKEND_UNAVAILABLE)
+		return;
+	assert_int_equal(rc, SB_ERR_TIMEOUT);
+	assert_null(r);
+	assert_true(now() - before < 30);
+	world_await("sb-wasmc", 0);
+	assert_int_equal(sb_run(hot, NULL, &(sb_command){ .size = sizeof command, .language = "lua", .code = "print(1)",
+							  .code_len = 8 }, NULL, &r, &world_error), 0);
+	sb_result_free(r);
+}
+
 /* ---- What is left of many runs ------------------------------------------------------------------- */
 
 typedef struct held { size_t descriptors, mounts, bytes; } held;
@@ -422,7 +492,7 @@ int main(int argc, char **argv)
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
 		ALONE(no_channel), ALONE(raw_modules), ALONE(killed),
-		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(descriptors), ALONE(no_leak),
+		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(descriptors), ALONE(preparation), ALONE(no_leak),
 	};
 	int rc = world_begin(argc, argv);
 

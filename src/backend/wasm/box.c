@@ -177,7 +177,7 @@ void box_lay_world(wasm_box *own, const packdir *dir)
 	for (size_t i = 0; i < dir->of.file_count; i++)
 		job_add(own, JOB_MOUNT, 0, dir->of.files[i].path, dir->of.files[i].name,
 			strlen(dir->of.files[i].name));
-	own->has_code = true;
+	own->has_code = own->is_pack = true;
 }
 
 sb_box *box_new(const sb_limits *limits)
@@ -375,7 +375,7 @@ int wasm_put(sb_box *box, const char *path, const sb_tree *tree, const sb_call *
 
 static void lay_command(wasm_box *own, const sb_guest_request *request, bool control)
 {
-	char pwd[4096 + 8];
+	char pwd[4096 + 16];
 
 	for (size_t i = 0; request->argv[i]; i++)
 		job_add(own, JOB_ARG, 0, "", request->argv[i], strlen(request->argv[i]));
@@ -387,7 +387,8 @@ static void lay_command(wasm_box *own, const sb_guest_request *request, bool con
 		return;
 	if (path_is_within(request->cwd, "/work") && strcmp(request->cwd, "/work"))
 		job_add(own, JOB_DIR, 0, request->cwd, NULL, 0);
-	snprintf(pwd, sizeof pwd, "PWD=%s", request->cwd);
+	/* an interpreter's driver goes there and forgets the name; to a module it is all that it will know */
+	snprintf(pwd, sizeof pwd, "%s=%s", own->is_pack ? "SANDBOX_CWD" : "PWD", request->cwd);
 	job_add(own, JOB_ENV, 0, "", pwd, strlen(pwd));
 }
 

@@ -81,6 +81,8 @@ int wasm_check(const sb_state *state, const sb_box_request *request, sb_error *e
 		return refuse(err, "command", "a program of the host");
 	if (network && network->mode != SB_NET_DENY_ALL)
 		return refuse(err, "network", "a network");
+	if (network && network->unix_sockets && network->unix_sockets[0])
+		return refuse(err, "network", "a socket of the host's");
 	if (limits_is_set(limits->cpu_millicores))
 		return refuse(err, "cpu", "a rate of CPU time");
 	if (limits_is_set(limits->fs_nodes) && limits->fs_nodes < 3)

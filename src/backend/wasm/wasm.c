@@ -209,7 +209,8 @@ static int wasm_suits(const sb_backend *self, const char *helper_dir, const sb_b
 	if ((request->door != SB_DOOR_RUN && request->door != SB_DOOR_SESSION) ||
 	    (request->door == SB_DOOR_SESSION && pack_way(request->pack, "linux")))
 		return 0;
-	if (network && network->mode != SB_NET_DENY_ALL && network->mode != SB_NET_DEFAULT)
+	if (network && ((network->mode != SB_NET_DENY_ALL && network->mode != SB_NET_DEFAULT) ||
+			(network->unix_sockets && network->unix_sockets[0])))
 		return 0;
 	if (request->spec->linux_options ||
 	    (request->limits->cpu_millicores && request->limits->cpu_millicores != SB_UNLIMITED))

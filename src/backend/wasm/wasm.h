@@ -60,7 +60,7 @@ typedef struct wasm_box {
 	sb_state *state;
 	buf job;                      /* entries so far */
 	uint32_t entries;
-	bool has_code;
+	bool has_code, is_pack;       /* a module; it is a pack's */
 	int fd;                       /* of the job, once it was sent */
 	uint64_t job_at, job_bytes;   /* in it */
 	uint64_t stack_bytes;         /* of the guest's calls */
