@@ -222,9 +222,9 @@ static void a_workspace_that_cannot_be_mapped(void **state)
 	s.state.facts.root_caller = true;
 	s.state.facts.uid_first = LINUX_UID_FIRST;
 	s.state.facts.uid_count = LINUX_UID_COUNT;
-	s.state.idmap[0].type = 0x9fa0;
-	s.state.idmap[0].works = false;
-	s.state.idmap_count = 1;
+	s.state.idmap.at[0].type = 0x9fa0;
+	s.state.idmap.at[0].works = false;
+	s.state.idmap.count = 1;
 	s.request.workspace = "/srv/project";
 	s.request.workspace_fd = fd;
 	/* nobody asked for writing by name: read-only, and said */
@@ -239,7 +239,7 @@ static void a_workspace_that_cannot_be_mapped(void **state)
 	s.spec.workspace_mode = SB_WORKSPACE_WRITE;
 	assert_int_equal(scene_plan(&s), SB_ERR_UNSUPPORTED);
 	assert_non_null(strstr(s.err.message, "--workspace-mode ro"));
-	s.state.idmap[0].works = true;
+	s.state.idmap.at[0].works = true;
 	assert_int_equal(scene_plan(&s), 0);
 	/* a quota cannot be held in a directory of the host */
 	s.limits.fs_bytes = 1 << 20;

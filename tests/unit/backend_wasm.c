@@ -3,7 +3,9 @@
 #include "unit.h"
 #include "../../src/backend/wasm/wasm.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static const sb_pack pack = { .size = sizeof pack, .name = "lua" };
 
@@ -134,11 +136,45 @@ static void no_quota_of_the_host(void **state)
 	shown_release(&kept);
 }
 
+/* Where no owner can be mapped a guest of root does not write: refused in the plan, before anything starts. */
+static void unmapped(void **state)
+{
+	static const struct { uint32_t mode; bool works; int code; bool writes; } row[] = {
+		{ SB_WORKSPACE_WRITE, false, SB_ERR_UNSUPPORTED, false }, { SB_WORKSPACE_WRITE, true, 0, true },
+		{ SB_WORKSPACE_READ, false, 0, false },			  { SB_WORKSPACE_DEFAULT, false, 0, false },
+		{ SB_WORKSPACE_DEFAULT, true, 0, true },
+	};
+	const sb_wasm_options module = { .size = sizeof module, .module = "/m.wasm" };
+	int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const sb_limits none = { .size = sizeof none };
+	sb_error err;
+
+	(void)state;
+	for (size_t i = 0; i < UNIT_LEN(row); i++) {
+		const sb_spec spec = { .size = sizeof spec, .workspace_mode = row[i].mode };
+		const sb_box_request request = { .size = sizeof request, .limits = &none, .spec = &spec,
+			.workspace = "/srv/project", .workspace_fd = fd, .options = &module };
+		sb_state s = { .key = "engine", .facts = { .root_caller = true, .uid_first = 1000000, .uid_count = 9 },
+			       .idmap = { .count = 1, .at = { { 0x9fa0, row[i].works } } } };
+		wasm_shown shown;
+		int rc = shown_find(&s, &request, &shown, &err);
+
+		unit_row(i, rc == row[i].code);
+		unit_row(i, !rc || strstr(err.message, "--workspace-mode ro"));
+		if (rc)
+			continue;
+		unit_row(i, shown_writes(&shown) == row[i].writes);
+		shown_release(&shown);
+	}
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places),
 		cmocka_unit_test(no_quota_of_the_host),
+		cmocka_unit_test(unmapped),
 		cmocka_unit_test(options),
 		cmocka_unit_test(walls),
 	};

@@ -102,6 +102,11 @@ static int check_request(const linux_facts *facts, const sb_box_request *request
 	return rc ? rc : check_options(request->options, err);
 }
 
+static idmap_asker linux_idmap(sb_state *state)
+{
+	return (idmap_asker){ .facts = &state->facts, .helper = state->helper, .known = &state->idmap };
+}
+
 /* ---- Workspace ----------------------------------------------------------------------------------- */
 
 static int decide_workspace(sb_state *state, const sb_box_request *request, linux_design *d,
@@ -109,10 +114,11 @@ static int decide_workspace(sb_state *state, const sb_box_request *request, linu
 {
 	const sb_spec *spec = request->spec;
 	uint32_t mode = spec ? spec->workspace_mode : SB_WORKSPACE_DEFAULT;
+	const idmap_asker by = linux_idmap(state);
 	bool write = mode == SB_WORKSPACE_WRITE || (mode == SB_WORKSPACE_DEFAULT && !request->pack);
 	bool mapped = !d->apart || !request->workspace ||
 		      (!d->wish.facts->no_userns &&
-		       trial_idmap(state, request->workspace, request->workspace_fd));
+		       idmap_works(&by, request->workspace, request->workspace_fd));
 
 	d->wish.workspace_idmap = mapped;
 	if (write && !mapped) {
@@ -127,25 +133,6 @@ static int decide_workspace(sb_state *state, const sb_box_request *request, linu
 		write = false;
 	}
 	d->wish.workspace_write = write;
-	return 0;
-}
-
-/* A rule's place may lie on another file system than the workspace.  What is to be written there is refused
- * before anything starts; what is only read is seen as by any other user, and its line says so. */
-static int check_rules_mapped(sb_state *state, linux_design *d, sb_error *err)
-{
-	size_t i;
-
-	for (i = 0; i < d->table.len; i++) {
-		mount_row *row = &d->table.at[i];
-
-		if (row->origin != MOUNT_RULE || !(row->flags & LP_F_IDMAP) || row->fd < 0 ||
-		    trial_idmap(state, row->source, row->fd))
-			continue;
-		if (row->access == SB_FILE_WRITE)
-			return mounts_unmapped(row->source, "show it read-only (--ro)", err);
-		row->flags &= ~LP_F_IDMAP;
-	}
 	return 0;
 }
 
@@ -324,6 +311,7 @@ static int fill(sb_state *state, const sb_box_request *request, linux_design *d,
 	const sb_linux_options *options = request->options;
 	cgroup_place named;
 	const cgroup_place *place = &state->facts.cgroup;
+	const idmap_asker by = linux_idmap(state);
 	int rc = decide_workspace(state, request, d, err);
 
 	if (!rc)
@@ -339,7 +327,7 @@ static int fill(sb_state *state, const sb_box_request *request, linux_design *d,
 	decide_limits(request->limits, d);
 	rc = mounts_build(&d->wish, &d->table, err);
 	if (!rc)
-		rc = check_rules_mapped(state, d, err);
+		rc = idmap_rules(&by, &d->table, err);
 	if (!rc)
 		rc = check_size(request, d, err);
 	if (!rc && !d->wish.in_place)

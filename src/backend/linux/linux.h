@@ -19,11 +19,11 @@
 #include "../launched/launched.h"
 #include "../../core/core.h"
 #include "facts.h"
+#include "idmap.h"
 #include "mounts.h"
 
 #include <pthread.h>
 
-#define LINUX_IDMAP_KNOWN 16
 #define LINUX_CAPS                                                                             \
 	(SB_CAP_SESSIONS | SB_CAP_TTY | SB_CAP_SIGNAL | SB_CAP_EVENTS | SB_CAP_FILES |         \
 	 SB_CAP_SPLIT_STREAMS)
@@ -34,9 +34,8 @@ struct sb_state {
 	sb_error no_scope;            /* why the user's systemd made none, if it was asked */
 	char *helper;                 /* path of sb-launch; NULL: only plans can be made */
 	sb_error helper_missing;      /* why */
+	idmap_known idmap;
 	pthread_mutex_t lock;         /* over what follows */
-	struct { uint64_t type; bool works; } idmap[LINUX_IDMAP_KNOWN];
-	size_t idmap_count;
 	struct stock *warm;           /* warm.h; NULL = never needed */
 	bool facts_known;
 	launched_begins begun;
@@ -102,10 +101,8 @@ int linux_remove(sb_box *box, const char *path, const sb_call *call, sb_error *e
 int collect_sizes(int dir, uint64_t *bytes, uint64_t *nodes);
 
 /* ---- trial.c ----------------------------------------------------------------------------------- */
-/* Can the file system of `fd` (path: where it is) be mounted with mapped ids?  By its type where
- * that is sure, else by doing it once; remembered. */
-bool trial_idmap(sb_state *state, const char *path, int fd);
-bool trial_idmap_now(sb_state *state, const char *path, int fd); /* always by doing it */
+/* A box of that plan comes up, within `ms`. */
+bool trial_plan(const char *helper, const lh_plan *plan, unsigned ms, sb_error *err);
 
 /* Can a user namespace be made, and anything be mounted in it?  Tried only where something may forbid it:
  * a filter around us, or AppArmor.  What fails for another reason counts as a yes: the run tells. */

@@ -227,7 +227,7 @@ static void check_idmap(doctor *doc)
 	fd = open(cwd, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	ok = trial_idmap_now(doc->state, cwd, fd);
+	ok = idmap_try(&(idmap_asker){ .facts = &doc->state->facts, .helper = doc->state->helper }, cwd, fd);
 	told(doc, "id-mapped mounts", ok, ok ? "work where you are" : "not on the file system where you are",
 	     "a workspace here is read-only for guests of root; use ext4, xfs, btrfs or tmpfs, or run as "
 	     "the owner");
@@ -366,6 +366,7 @@ int linux_probe(const sb_backend *self, const sb_call *call, sb_report *report, 
 	if (!state)
 		return error_no_memory(err, "probe");
 	pthread_mutex_init(&state->lock, NULL);
+	pthread_mutex_init(&state->idmap.lock, NULL);
 	launched_begins_init(&state->begun);
 	pthread_mutex_init(&state->facts_lock, NULL);
 	/* plans can be made without it: create() tells */
@@ -392,6 +393,7 @@ void linux_forget(sb_state *state)
 	launched_begins_release(&state->begun);
 	pthread_mutex_destroy(&state->facts_lock);
 	pthread_mutex_destroy(&state->lock);
+	pthread_mutex_destroy(&state->idmap.lock);
 	free(state->helper);
 	free(state);
 }

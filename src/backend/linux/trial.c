@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trial.c - what only doing tells: can this file system be mounted with mapped ids?  Can there be user
- * namespaces at all?  Does the user's systemd do what it is asked for?
+ * trial.c - what only doing tells: can there be user namespaces at all?  Does the user's systemd do what it
+ * is asked for?  (Mapped ids: idmap.c.)
  *
- * An sb-launch with the smallest plan that has such a mount in it: READY or FAILED is the answer,
- * about 2 ms later.  Asked once for each type of file system, and never for the common ones.
+ * An sb-launch with the smallest plan that has it in it: READY or FAILED is the answer, about 2 ms later.
  */
 #include "linux.h"
-#include "idmap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,73 +16,15 @@
 #define TRIAL_MS 5000u
 #define SCOPE_MS 6000u         /* sb-launch gives up before it */
 
-static bool recall(sb_state *state, uint64_t type, bool *works)
-{
-	size_t i;
-	bool known = false;
-
-	pthread_mutex_lock(&state->lock);
-	for (i = 0; i < state->idmap_count; i++)
-		if (state->idmap[i].type == type) {
-			*works = state->idmap[i].works;
-			known = true;
-		}
-	pthread_mutex_unlock(&state->lock);
-	return known;
-}
-
-static void remember(sb_state *state, uint64_t type, bool works)
-{
-	pthread_mutex_lock(&state->lock);
-	if (state->idmap_count < LINUX_IDMAP_KNOWN) {
-		state->idmap[state->idmap_count].type = type;
-		state->idmap[state->idmap_count++].works = works;
-	}
-	pthread_mutex_unlock(&state->lock);
-}
-
-static bool try_plan(sb_state *state, const lh_plan *plan, unsigned ms, sb_error *err)
+bool trial_plan(const char *helper, const lh_plan *plan, unsigned ms, sb_error *err)
 {
 	const sb_call call = { .size = sizeof call, .cancel_fd = -1,
 		.deadline_ns = clock_deadline_ns(clock_now_ns(), ms) };
 	sb_box *box = launched_box_new(NULL);
-	bool works = box && !lh_start(state->helper, plan, &box->launch, err) &&
+	bool works = box && !lh_start(helper, plan, &box->launch, err) &&
 		     !launched_box_wait_ready(box, &call, err);
 
 	launched_box_destroy(box);
-	return works;
-}
-
-bool trial_idmap_now(sb_state *state, const char *path, int fd)
-{
-	const linux_facts *facts = &state->facts;
-	lh_plan *plan = state->helper ? lh_plan_new() : NULL;
-	bool works;
-
-	if (!plan)
-		return false;
-	plan->fixed.steps = LP_USERNS | LP_PIDNS | LP_MOUNTNS | LP_ROOT | LP_OWN_GROUP;
-	plan->fixed.uid_outside = plan->fixed.gid_outside = facts->uid_first;
-	plan->fixed.uid_inside = plan->fixed.gid_inside = 1000;
-	lh_plan_mount_fd(plan, LP_M_BIND, fd, path, "/w", LP_F_IDMAP | LP_F_NODEV, 0);
-	works = !plan->failed && try_plan(state, plan, TRIAL_MS, NULL);
-	lh_plan_free(plan);
-	return works;
-}
-
-bool trial_idmap(sb_state *state, const char *path, int fd)
-{
-	uint64_t type;
-	int answer = idmap_by_type(fd, &type);
-	bool works = answer == IDMAP_YES;
-
-	/* the file system can, but its owner may be another namespace's root */
-	if (works && state->facts.inner_root)
-		answer = IDMAP_ASK;
-	if (answer != IDMAP_ASK || recall(state, type, &works))
-		return works;
-	works = trial_idmap_now(state, path, fd);
-	remember(state, type, works);
 	return works;
 }
 
@@ -129,7 +69,7 @@ bool trial_userns(sb_state *state)
 	plan->fixed.gid_outside = plan->fixed.gid_outer = plan->fixed.gid_inside = facts->gid;
 	/* What is forbidden stays so: one refusal alone is no reason to go without these walls. */
 	for (i = 0, works = false; i < 2 && !works; i++)
-		works = try_plan(state, plan, TRIAL_MS, &err) || !is_forbidden(&err, apparmor);
+		works = trial_plan(state->helper, plan, TRIAL_MS, &err) || !is_forbidden(&err, apparmor);
 	lh_plan_free(plan);
 	return works;
 }
@@ -151,7 +91,7 @@ bool trial_scope(sb_state *state)
 	lh_plan_cgroup(plan, cgroup_parent_of(place, 0), place->at[0].controllers);
 	plan->fixed.memory_bytes = 64 << 20;
 	plan->fixed.pids = 64;
-	works = !plan->failed && try_plan(state, plan, SCOPE_MS, &state->no_scope);
+	works = !plan->failed && trial_plan(state->helper, plan, SCOPE_MS, &state->no_scope);
 	lh_plan_free(plan);
 	remedy = works ? NULL : strstr(state->no_scope.message, "; "); /* doctor has another */
 	if (remedy)

@@ -257,10 +257,10 @@ static int create(sb_state *state, const sb_box_request *request, const wasm_sho
 int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *plan,
 		const sb_call *call, sb_box **out, sb_error *err)
 {
-	wasm_shown shown;
+	const wasm_shown *shown = wasm_plan_shown(plan, request);
+	wasm_shown fresh;
 	int rc = wasm_check(state, request, err);
 
-	(void)plan;
 	if (!rc)
 		rc = sb_call_check(call, err);
 	if (rc)
@@ -270,11 +270,13 @@ int wasm_create(sb_state *state, const sb_box_request *request, const sb_plan *p
 			*err = state->helper_missing;
 		return state->helper_missing.code;
 	}
-	rc = shown_find(state, request, &shown, err);
+	if (shown)
+		return create(state, request, shown, call, out, err);
+	rc = shown_find(state, request, &fresh, err);
 	if (rc)
 		return rc;
-	rc = create(state, request, &shown, call, out, err);
-	shown_release(&shown);
+	rc = create(state, request, &fresh, call, out, err);
+	shown_release(&fresh);
 	return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "../../core/core.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct writer {
 	sb_plan *plan;
@@ -266,18 +267,32 @@ static int write_plan(writer *w)
 	return w->rc ? w->rc : plan_set_constant(w->plan, "seccomp", lh_seccomp_oci_worker, w->err);
 }
 
+static void release(void *kept)
+{
+	shown_release(kept);
+	free(kept);
+}
+
+const wasm_shown *wasm_plan_shown(const sb_plan *plan, const sb_box_request *request)
+{
+	const wasm_shown *shown = plan_kept(plan, release);
+
+	return shown && shown->wish.request == request ? shown : NULL;
+}
+
 int wasm_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_error *err)
 {
-	wasm_shown shown;
-	writer w = { .plan = plan, .state = state, .request = request, .shown = &shown, .err = err,
+	wasm_shown *shown = malloc(sizeof *shown);
+	writer w = { .plan = plan, .state = state, .request = request, .shown = shown, .err = err,
 		     .held = { .size = sizeof w.held } };
-	int rc = wasm_check(state, request, err);
+	int rc = shown ? wasm_check(state, request, err) : error_no_memory(err, "plan");
 
 	if (!rc)
-		rc = shown_find(state, request, &shown, err);
-	if (rc)
+		rc = shown_find(state, request, shown, err);
+	if (rc) {
+		free(shown);
 		return rc;
-	rc = write_plan(&w);
-	shown_release(&shown);
-	return rc;
+	}
+	plan_keep(plan, shown, NULL, release);
+	return write_plan(&w);
 }

@@ -87,31 +87,29 @@ static int check_rows(const wasm_shown *s, sb_error *err)
 
 /* ---- Finding -------------------------------------------------------------------------------------- */
 
-static int decide_workspace(const linux_facts *facts, const sb_box_request *request, mount_wish *wish, sb_error *err)
+static int decide_workspace(const idmap_asker *by, const sb_box_request *request, mount_wish *wish, sb_error *err)
 {
 	const sb_spec *spec = request->spec;
 	uint32_t mode = spec ? spec->workspace_mode : SB_WORKSPACE_DEFAULT;
-	uint64_t type;
-	int can;
 
 	wish->workspace_write = mode == SB_WORKSPACE_WRITE || (mode == SB_WORKSPACE_DEFAULT && !request->pack);
 	if (mode == SB_WORKSPACE_COPY)
 		return error_set(err, SB_ERR_UNSUPPORTED, "files",
 				 "a copy-on-write workspace: backend \"wasm\" has none; use ro or rw");
-	if (!facts->root_caller || !request->workspace)
+	if (!by->facts->root_caller || !request->workspace)
 		return 0;
-	can = idmap_by_type(request->workspace_fd, &type);
-	if (can == IDMAP_YES && facts->inner_root)
-		can = IDMAP_ASK;
-	/* what is not known is tried where it is needed, and refused if it turns out not to work */
-	wish->workspace_idmap = can == IDMAP_YES || (can == IDMAP_ASK && wish->workspace_write);
-	if (can == IDMAP_NO && wish->workspace_write)
+	wish->workspace_idmap = idmap_works(by, request->workspace, request->workspace_fd);
+	if (wish->workspace_idmap || !wish->workspace_write)
+		return 0;
+	if (mode == SB_WORKSPACE_WRITE)
 		return mounts_unmapped(request->workspace, "use --workspace-mode ro", err);
+	wish->workspace_write = false; /* nobody has asked for it by name; its line says so */
 	return 0;
 }
 
-int shown_find(const sb_state *state, const sb_box_request *request, wasm_shown *s, sb_error *err)
+int shown_find(sb_state *state, const sb_box_request *request, wasm_shown *s, sb_error *err)
 {
+	const idmap_asker by = { .facts = &state->facts, .helper = state->helper, .known = &state->idmap };
 	int rc;
 
 	memset(s, 0, sizeof *s);
@@ -119,13 +117,15 @@ int shown_find(const sb_state *state, const sb_box_request *request, wasm_shown 
 	s->wish = (mount_wish){ .facts = &state->facts, .request = request, .code = true, .bare = true };
 	if (!request->workspace && !wasm_shows_files(request->spec))
 		return 0;
-	rc = decide_workspace(&state->facts, request, &s->wish, err);
+	rc = decide_workspace(&by, request, &s->wish, err);
 	if (!rc)
 		rc = rules_check_disk(&s->wish, err);
 	if (!rc)
 		rc = mounts_build(&s->wish, &s->table, err);
 	if (!rc)
 		rc = check_rows(s, err);
+	if (!rc && state->facts.root_caller)
+		rc = idmap_rules(&by, &s->table, err);
 	if (rc)
 		shown_release(s);
 	return rc;

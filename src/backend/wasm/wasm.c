@@ -53,6 +53,7 @@ static void wasm_forget(sb_state *state)
 		free(state->cache[i].data);
 	launched_begins_release(&state->begun);
 	pthread_mutex_destroy(&state->lock);
+	pthread_mutex_destroy(&state->idmap.lock);
 	free(state->helper);
 	free(state->dir);
 	free(state);
@@ -142,6 +143,7 @@ static int wasm_probe(const sb_backend *self, const sb_call *call, sb_report *re
 	if (!state)
 		return error_no_memory(err, "probe");
 	pthread_mutex_init(&state->lock, NULL);
+	pthread_mutex_init(&state->idmap.lock, NULL);
 	launched_begins_init(&state->begun);
 	linux_facts_read_caller("", &state->facts);
 	lh_find(call->helper_dir, &state->helper, &state->helper_missing);

@@ -23,6 +23,7 @@
 #define SB_BACKEND_WASM_H
 
 #include "../launched/stock.h"
+#include "../linux/idmap.h"
 #include "../linux/mounts.h"
 #include "../../launch/host.h"
 #include "../packdir.h"
@@ -49,6 +50,7 @@ struct sb_state {
 	char key[MANIFEST_WORD];      /* of the engine; "" = there is none */
 	bool shared_library;          /* of the other route: the worker holds a compiler */
 	launched_begins begun;
+	idmap_known idmap;
 	pthread_mutex_t lock;         /* over the cache */
 	wasm_compiled cache[WASM_CACHE_MAX];
 	uint64_t uses;
@@ -89,7 +91,7 @@ typedef struct wasm_shown {
 	mount_table table;
 } wasm_shown;
 /* Of workspace and file rules.  Refused is what these walls cannot show, and where. */
-int shown_find(const sb_state *state, const sb_box_request *request, wasm_shown *shown, sb_error *err);
+int shown_find(sb_state *state, const sb_box_request *request, wasm_shown *shown, sb_error *err);
 void shown_release(wasm_shown *shown);
 bool shown_any(const wasm_shown *shown);
 bool shown_is_grant(const mount_row *row);  /* a place of the host's, not what covers one */
@@ -168,6 +170,8 @@ int wasm_warm_go(sb_box *box, const sb_guest_request *request, sb_guest **guest,
 
 /* ---- plan.c, box.c ------------------------------------------------------------------------------ */
 int wasm_plan(sb_state *state, const sb_box_request *request, sb_plan *plan, sb_error *err);
+/* What this plan of the very same request found to be shown, and keeps; NULL = nothing, or not any more. */
+const wasm_shown *wasm_plan_shown(const sb_plan *plan, const sb_box_request *request);
 /* What these walls cannot have at all. */
 /* Files of the host that a rule grants. */
 bool wasm_shows_files(const sb_spec *spec);
