@@ -138,6 +138,7 @@ bench: all
 # What takes longer than a test run may.
 long: all
 	$(Q)tests/wasm/suites -v --long
+	$(Q)LONG=1 tests/wasm/backend -v
 	$(Q)tests/wasm/again || [ $$? = 77 ]
 	$(Q)LONG=1 meson test -C $(BUILD) --suite conformance --no-rebuild --timeout-multiplier 10
 	$(Q)for who in root user; do LONG=1 $(BUILD)/tests/warm/warm $$who $(CURDIR)/$(BUILD) || [ $$? = 77 ] || exit 1; done

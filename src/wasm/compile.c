@@ -106,7 +106,7 @@ static void hold_memory(uint64_t bytes)
 static int compile_job(int fd)
 {
 	static worker k;
-	result_head r = { .magic = JOB_RESULT_MAGIC, .kind = RESULT_REFUSED };
+	result_head r = { .magic = JOB_RESULT_MAGIC, .kind = RESULT_REFUSED, .bytes = sizeof r };
 	job_entry entry = { .kind = JOB_MODULE };
 	uint64_t begin;
 	void *made = NULL;

@@ -134,6 +134,18 @@ static void take_text(char why[ENGINE_WHY], const wasm_byte_vec_t *text)
 	why[n] = '\0';
 }
 
+/* Of "failed to ... Caused by: ..." the cause. */
+static void leave_cause(char why[ENGINE_WHY])
+{
+	static const char mark[] = "Caused by: ";
+	const char *at = strstr(why, mark);
+
+	if (at && at[sizeof mark - 1])
+		memmove(why, at + sizeof mark - 1, strlen(at + sizeof mark - 1) + 1);
+	for (size_t n = strlen(why); n && why[n - 1] == ' '; n--)
+		why[n - 1] = '\0';
+}
+
 static int take_error(wasmtime_error_t *error, char why[ENGINE_WHY])
 {
 	wasm_name_t text;
@@ -147,6 +159,7 @@ static int take_error(wasmtime_error_t *error, char why[ENGINE_WHY])
 	/* the whole range of a memory's addresses, of which next to nothing is used */
 	if (strstr(why, "failed to reserve"))
 		snprintf(why, ENGINE_WHY, "the engine cannot reserve addresses for a memory: raise `ulimit -v`");
+	leave_cause(why);
 	return -1;
 }
 

@@ -69,6 +69,12 @@ MODULES = {
     "memory64": module(b"", memory=b"\x04\x01"),
     "shared": module(b"", memory=b"\x03\x01\x02"),
     "empty": b"",
+    "mixed": module(SAY, [WRITE, (b"wasi_unstable", b"fd_write", 4)], data=HELLO),
+    "strange_names": module(b"\x10\x00\x1a", [(b"e\x1b[31mv\nx", "\u4e2d\u202e".encode(), 0)]),
+    "long_names": module(b"\x10\x00\x1a", [(b"e" * 90000, b"x" * 90000, 0)]),
+    "no_text": module(b"\x10\x00\x1a", [(b"\xff\xfe", b"x", 0)]),
+    "many_locals": module(b"", locals_=b"\1" + leb(4_000_000_000) + b"\x7f"),
+    "nested": module(b"\x02\x40" * 200_000 + b"\x0b" * 200_000),
     "text": b"(module)\n",
     "component": b"\0asm\x0d\0\1\0" + bytes(64),
     "later": b"\0asm\2\0\0\0" + bytes(64),
@@ -76,3 +82,10 @@ MODULES = {
     "rubbish": b"\0asm\1\0\0\0" + bytes(range(256)) * 4,
 }
 MODULES["cut"] = MODULES["hello"][:-5]
+
+
+def vast():
+    """More functions than a compiler has memory for."""
+    n = 900_000
+    return (b"\0asm\1\0\0\0" + section(1, vec([b"\x60\x00\x00"])) + section(3, leb(n) + b"\0" * n) + section(5, vec([b"\0\1"])) +
+            section(7, vec([text(b"_start") + b"\0\0", text(b"memory") + b"\2\0"])) + section(10, leb(n) + b"\2\0\x0b" * n))

@@ -10,6 +10,8 @@
 #include "wasm.h"
 
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define COMPILE_MS 60000u
@@ -45,27 +47,33 @@ static const wasm_compiled *keep(sb_state *state, const char *hash, void *data, 
 	return c;
 }
 
-/* Waits for the end of the compiler, and throws away what it says: its result is in the job. */
+/* Waits for the end of the compiler, and throws away what it says: its result is in the job.  Its stderr stays open
+ * until then, or what it says as it gives up would end it, by another signal. */
 static int wait_end(sb_guest_io *io, const sb_call *call, sb_error *err)
 {
 	int rc;
 
 	fd_close(&io->in);
 	fd_close(&io->out);
-	fd_close(&io->err);
 	rc = sb_call_wait(call, io->exited, POLLIN, err);
+	fd_close(&io->err);
 	fd_close(&io->exited);
 	return rc;
 }
 
 static int failed(const result_head *r, const sb_guest_exit *end, sb_error *err)
 {
-	if (r && r->why[0])
-		return error_set(err, SB_ERR_INVALID_SPEC, "compile", "the module cannot be compiled: %s", r->why);
-	return error_set(err, SB_ERR_INVALID_SPEC, "compile",
-			 "the module cannot be compiled: the compiler ended %s %d",
-			 end->signal_number ? "by signal" : "with code",
-			 end->signal_number ? end->signal_number : end->code);
+	char how[64];
+
+	snprintf(how, sizeof how, "the compiler ended %s %d", end->signal_number ? "by signal" : "with code",
+		 end->signal_number ? end->signal_number : end->code);
+	if (end->signal_number == SIGABRT) /* as it does when an allocation fails */
+		snprintf(how, sizeof how, "it takes the compiler more than %u MiB of memory",
+			 (unsigned)(COMPILE_MEMORY >> 20));
+	else if (end->outcome == SB_OUTCOME_BUDGET_EXCEEDED || end->signal_number == SIGXCPU)
+		snprintf(how, sizeof how, "it takes the compiler more than %u s", COMPILE_MS / 1000);
+	return error_set(err, SB_ERR_INVALID_SPEC, "compile", "the module cannot be compiled: %s",
+			 r && r->why[0] ? r->why : how);
 }
 
 static int take_result(wasm_box *own, const sb_limits *limits, const sb_guest_exit *end, void **out,
