@@ -13,7 +13,7 @@
 
 #define STEPS_KNOWN ((uint64_t)LP_WORKER * 2 - 1)
 #define MOUNT_FLAGS_KNOWN (LP_F_DIR * 2 - 1)
-#define SPAWN_FLAGS_KNOWN (LP_S_PIDFD * 2 - 1)
+#define SPAWN_FLAGS_KNOWN (LP_S_HELD * 2 - 1)
 #define CONTROLLERS_KNOWN (LP_CTL_CPUACCT * 2 - 1)
 #define PATH_BYTES 4096u
 

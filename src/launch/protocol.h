@@ -176,7 +176,10 @@ enum { LP_S_TTY = 1,              /* a terminal of the box's own /dev/pts, the c
        LP_S_INLINE = 32,          /* the args block follows the record, and no memfd comes */
        LP_S_RENEWED = 64,         /* its budget of CPU time is renewed (RENEW): RLIMIT_CPU, which cannot be,
                                      is not set */
-       LP_S_PIDFD = 128 };        /* SPAWNED is to bring one, where pid 1 does not know the host's number */
+       LP_S_PIDFD = 128,          /* SPAWNED is to bring one, where pid 1 does not know the host's number */
+       LP_S_HELD = 256 };         /* what it leaves is a process of ours that sleeps and has its memory: killed
+                                     before EXITED is sent, so that nothing runs any more, but not waited for;
+                                     in a pid namespace, and with LP_S_LAST */
 /* Descriptors, in order: args memfd, exit pipe (write end; closed when EXITED is sent, or when pid 1
  * dies), in, out, err, [control], [code].  The args block: u32 argc, u32 envc, then argc + envc
  * NUL-ended strings; the first is the program: with a "/" as it is, else looked up in the PATH of

@@ -5,7 +5,8 @@
  * It waits for three things: children that ended (signalfd), the host (control), the supervisor
  * (link).  End of file on either socket ends pid 1, and the kernel ends all that is inside.  A command
  * is over when its leader is: what it left running has a moment to end by itself, and is killed before
- * EXITED is sent, so that EXITED means that nothing of it is alive.
+ * EXITED is sent, so that EXITED means that nothing of it is alive.  (A process that but holds the memory of
+ * a worker has been killed by then, and may be taken apart yet: LP_S_HELD.)
  */
 #include "box.h"
 #include "sys.h"
@@ -178,6 +179,9 @@ static void finish(launch_box *box, launch_command *c)
 	bool empty;
 
 	if (c->flags & LP_S_DETACHED) {
+		empty = reap_dead(box);
+	} else if (c->flags & LP_S_HELD && c->flags & LP_S_LAST && box->own_pids) {
+		reap_kill_all(box, SIGKILL); /* whatever it is: no instruction of it runs from here on */
 		empty = reap_dead(box);
 	} else if (box->running == 1 && !box->detached) {
 		empty = linger(box) || kill_and_reap(box, &killed);

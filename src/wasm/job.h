@@ -33,6 +33,7 @@ typedef struct job_go {
 /* Inside the box. */
 #define JOB_WORKER_PATH "/sb-wasm"
 #define JOB_COMPILER_PATH "/sb-wasmc"
+#define JOB_HOLDER_NAME "sb-wasm-memory" /* of the process beside a worker that waits */
 #define JOB_PACK_DIR "/pack"
 #define JOB_HOST_DIR "/host" /* with what is shown of the host's, by the guest's paths */
 

@@ -19,15 +19,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sandbox/sandbox.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #define OVERHEAD ((uint64_t)96 << 20) /* of engine, heap and results, beside what the guest may have */
+#define TOUCHED_BYTES 65536u
 #define EXIT_REFUSED 126
 #define EXIT_TRAPPED 134
 
@@ -148,27 +151,33 @@ static int load_given(worker *k)
 		      fail(k, "no memory for the engine");
 }
 
-/* What this process takes from itself: nothing of the guest has run by then, unless it is a pack's. */
-static int close_walls(worker *k)
+static int fail_errno(worker *k, const char *why, int rc)
+{
+	snprintf(k->why, sizeof k->why, "%s: %s", why, strerror(-rc));
+	return -1;
+}
+
+static int limit_data(worker *k)
 {
 	const job_head *h = k->head;
 	uint64_t most = sum(sum(h->memory_bytes, h->fs_bytes), h->fs_bytes);
-	int rc = 0;
+	int rc = most == SB_UNLIMITED ? 0 : walls_limit_data(most + OVERHEAD);
 
-	if (h->control)
-		rc = ask_open(k, 3);
-	if (!rc && most != SB_UNLIMITED)
-		rc = walls_limit_data(most + OVERHEAD);
-	if (rc) {
-		snprintf(k->why, sizeof k->why, "cannot set a limit of the worker: %s", strerror(-rc));
+	return rc ? fail_errno(k, "cannot set a limit of the worker", rc) : 0;
+}
+
+/* What this process takes from itself: nothing of the guest has run by then, unless it is a pack's. */
+static int close_walls(worker *k)
+{
+	int rc = k->head->control ? ask_open(k, 3) : 0;
+
+	if (rc)
+		return fail_errno(k, "cannot set a limit of the worker", rc);
+	if (limit_data(k) < 0)
 		return -1;
-	}
 	take_signals(k);
 	rc = walls_close(k);
-	if (rc)
-		snprintf(k->why, sizeof k->why, "cannot load the filter of system calls: %s",
-			 strerror(-rc));
-	return rc;
+	return rc ? fail_errno(k, "cannot load the filter of system calls", rc) : 0;
 }
 
 /* The job of the run that this worker is for.  Nobody there any more: the end. */
@@ -196,19 +205,62 @@ static int rehearse(worker *k)
 	return 0;
 }
 
+extern const char __executable_start[], etext[], data_start[], _end[];
+
+static void populate(const char *from, const char *to, int advice)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)from & ~(page - 1);
+
+	madvise((void *)begin, (uintptr_t)to - begin, advice); /* an old kernel's no is no harm */
+}
+
+/* What each run touches of the program itself, of heap and of stack is there before somebody waits for it. */
+static __attribute__((noinline)) void touch_ahead(void)
+{
+	volatile char deep[TOUCHED_BYTES];
+	char *heap;
+
+	mallopt(M_TRIM_THRESHOLD, 1 << 20); /* or what is given back here would not stay */
+	heap = malloc(TOUCHED_BYTES);
+	populate(__executable_start, etext, MADV_POPULATE_READ);
+	populate(data_start, _end, MADV_POPULATE_WRITE);
+	for (size_t i = 0; i < sizeof deep; i += 1024)
+		deep[i] = 0;
+	if (heap)
+		memset(heap, 1, TOUCHED_BYTES);
+	free(heap);
+}
+
+/* A module that comes with the run: whatever its making and its loading do, the walls stand but for what that
+ * takes, and they are closed before any of it runs. */
+static int wait_for_module(worker *k)
+{
+	int rc;
+
+	k->e = engine_new(true, k->head->stack_bytes);
+	if (!k->e)
+		return fail(k, "no memory for the engine");
+	take_signals(k);
+	touch_ahead();
+	rc = walls_set_ajar(k);
+	if (rc)
+		return fail_errno(k, "cannot load the filter of system calls", rc);
+	if (wait_for_job(k) < 0 || load_given(k) < 0 || limit_data(k) < 0)
+		return -1;
+	rc = walls_shut();
+	return rc ? fail_errno(k, "cannot load the filter of system calls", rc) : 0;
+}
+
 /* A pack's module is loaded, and may be instantiated, before the walls are closed and while nobody waits: it is
- * as trusted as we are.  One that comes with the run has its engine by then, and comes behind closed walls
- * as soon as its code is there. */
+ * as trusted as we are. */
 static int prepare_to_wait(worker *k)
 {
+	holder_start();
 	if (k->module_file) {
 		k->refused = engine_ready(k->e, &k->run);
 		return rehearse(k) < 0 || close_walls(k) < 0 ? -1 : wait_for_job(k);
 	}
-	k->e = engine_new(true, k->head->stack_bytes);
-	if (!k->e)
-		return fail(k, "no memory for the engine");
-	return wait_for_job(k) < 0 || load_given(k) < 0 ? -1 : close_walls(k);
+	return wait_for_module(k);
 }
 
 static int prepare_at_once(worker *k)

@@ -12,7 +12,6 @@
 #include "worker.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -24,18 +23,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define WALLS_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define WALLS_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "no filter for this processor"
-#endif
 #ifndef SYS_pkey_mprotect
 #define SYS_pkey_mprotect 329
-#endif
-#ifndef SECCOMP_RET_KILL_PROCESS
-#define SECCOMP_RET_KILL_PROCESS 0x80000000u
 #endif
 #define STACK_WANTED ((rlim_t)64 << 20)
 #define STACK_LEAST ((rlim_t)12 << 20)
@@ -171,15 +160,42 @@ static const struct sock_filter of_memory[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	ALLOW_WITHOUT(pkey_mprotect, 2, PROT_EXEC),
+};
+static const struct sock_filter of_closed[] = {
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 
-static int load_filter(const worker *k)
+/* Ajar: a module has yet to be loaded.  What that takes, and loading the second filter, are let through. */
+static const struct sock_filter of_ajar[] = {
+	ALLOW(mprotect), ALLOW(prctl), ALLOW(prlimit64), ALLOW(membarrier),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+/* What was ajar, closed: all else the first filter has said. */
+static const struct sock_filter of_the_rest[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 4, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 4, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 3, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 2, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+
+static int load(const struct sock_fprog *filter)
 {
-	static const part parts[] = { PART(of_all), PART(of_files), PART(of_changes), PART(of_memory) };
-	const bool wanted[] = { true, k->host, k->host_writes, true };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter) < 0 ? -errno : 0;
+}
+
+static int load_filter(const worker *k, bool ajar)
+{
+	static const part parts[] = { PART(of_all), PART(of_files), PART(of_changes), PART(of_memory),
+				      PART(of_ajar), PART(of_closed) };
+	const bool wanted[] = { true, k->host, k->host_writes, true, ajar, !ajar };
 	struct sock_filter code[MOST];
 	struct sock_fprog filter = { .filter = code };
 
@@ -189,20 +205,39 @@ static int load_filter(const worker *k)
 		memcpy(code + filter.len, parts[i].code, parts[i].count * sizeof *code);
 		filter.len = (unsigned short)(filter.len + parts[i].count);
 	}
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return -errno;
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0 ? -errno : 0;
+	return load(&filter);
 }
-_Static_assert(sizeof of_all + sizeof of_files + sizeof of_changes + sizeof of_memory <=
-		       MOST * sizeof(struct sock_filter), "a filter with everything fits");
+_Static_assert(sizeof of_all + sizeof of_files + sizeof of_changes + sizeof of_memory + sizeof of_ajar +
+		       sizeof of_closed <= MOST * sizeof(struct sock_filter), "a filter with everything fits");
 
-int walls_close(worker *k)
+static int take_growth(worker *k)
 {
 	struct sigaction growth = { .sa_sigaction = on_growth, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 
 	watched = k;
 	sigfillset(&growth.sa_mask);
-	if (sigaction(SIGSYS, &growth, NULL) < 0)
-		return -errno;
-	return load_filter(k);
+	return sigaction(SIGSYS, &growth, NULL) < 0 ? -errno : 0;
+}
+
+int walls_close(worker *k)
+{
+	int rc = take_growth(k);
+
+	return rc ? rc : load_filter(k, false);
+}
+
+int walls_set_ajar(worker *k)
+{
+	int rc = take_growth(k);
+
+	return rc ? rc : load_filter(k, true);
+}
+
+int walls_shut(void)
+{
+	static struct sock_filter code[sizeof of_the_rest / sizeof *of_the_rest];
+	const struct sock_fprog filter = { .len = sizeof of_the_rest / sizeof *of_the_rest, .filter = code };
+
+	memcpy(code, of_the_rest, sizeof of_the_rest);
+	return load(&filter);
 }

@@ -6,6 +6,20 @@
 #include "engine.h"
 #include "job.h"
 
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+
+#if defined(__x86_64__)
+#define WALLS_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define WALLS_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "no filter for this processor"
+#endif
+#ifndef SECCOMP_RET_KILL_PROCESS
+#define SECCOMP_RET_KILL_PROCESS 0x80000000u
+#endif
+
 #define WORKER_ARGS_MAX 65536u
 
 typedef struct worker {
@@ -40,8 +54,16 @@ int walls_raise_stack(void);             /* room for the guest's calls, before t
 /* From here on no page becomes executable and only a handful of system calls are left: a further one
  * kills.  Growth of memory goes through us. 0 or -errno. */
 int walls_close(worker *k);
+/* The same in two steps, for a module that has yet to be loaded: the first, while nobody waits, leaves open what
+ * that takes, and the second, a small one, closes it. */
+int walls_set_ajar(worker *k);
+int walls_shut(void);
 /* How much the kernel lets the process have in all: the second wall of memory. */
 int walls_limit_data(uint64_t bytes);
+
+/* ---- holder.c ---- */
+/* A process that keeps the memory when this one ends; without it the end takes longer, no more. */
+void holder_start(void);
 
 /* ---- ask.c ---- */
 /* The socket for what the host asks, from the control stream.  0 or -errno. */

@@ -372,6 +372,34 @@ static void watches_memory(void **state)
 	watched("dd if=/dev/zero of=/tmp/f bs=1M count=60 2>/dev/null; exec sleep 100", LP_LIMIT_MEMORY);
 }
 
+/* What is left of such a command is killed before its end is told, at once, and not waited for: the end of its
+ * output, which it had open, comes by itself. */
+static void what_holds_is_killed(void **state)
+{
+	static const char *const argv[] = { "/bin/sh", "-c", "trap '' TERM HUP; sleep 1000 & echo $!; exit 3", NULL };
+	lh_answer answer;
+	char text[64];
+	uint32_t id;
+	int out, i;
+	fix f;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		fix_open(&f);
+		fix_plan(&f);
+		fix_start(&f, NULL, NULL);
+		id = fix_spawn(&f, argv, "/", i ? LP_S_HELD | LP_S_LAST : LP_S_LAST, &out, NULL);
+		fix_await(&f, LP_EXITED, id, &answer);
+		assert_int_equal(answer.exited.code, 3);
+		assert_int_equal(answer.exited.killed, !i); /* counted are those that were waited for */
+		assert_true(i || answer.exited.empty);
+		while (read(out, text, sizeof text) > 0)
+			;
+		close(out);
+		fix_close(&f);
+	}
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,7 +410,8 @@ static int run(void)
 		cmocka_unit_test(subreaper_runs), cmocka_unit_test(subreaper_dies_with_the_host),
 		cmocka_unit_test(subreaper_watches), cmocka_unit_test(subreaper_is_confined),
 		cmocka_unit_test(watches_cpu_time),
-		cmocka_unit_test(watches_memory) };
+		cmocka_unit_test(watches_memory),
+		cmocka_unit_test(what_holds_is_killed) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

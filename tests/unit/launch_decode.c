@@ -305,9 +305,9 @@ static void spawns(void **state)
 	assert_true(request(7));
 	m.spawn.flags = LP_S_LAST;
 	assert_true(request(5));
-	m.spawn.flags = LP_S_RENEWED | LP_S_PIDFD;
+	m.spawn.flags = LP_S_RENEWED | LP_S_PIDFD | LP_S_HELD;
 	assert_true(request(5));
-	m.spawn.flags = LP_S_PIDFD * 2;
+	m.spawn.flags = LP_S_HELD * 2;
 	assert_false(request(5));
 	spawn_begin();
 	m.head.id = 0;

@@ -6,6 +6,7 @@
  * usage: wasm root|user DIRECTORY-OF-SB-LAUNCH.  $LONG: a thousand runs of each language, and ten thousand to look for leaks.
  */
 #include "world.h"
+#include "../../src/wasm/job.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static int end(void **state)
 {
 	(void)state;
 	sb_sandbox_free(hot);
-	return world_children("sb-launch", NULL, 0) != 0 || world_children("sb-wasm", NULL, 0) != 0;
+	return world_children("sb-launch", NULL, 0) != 0 || world_children("sb-wasm", NULL, 0) != 0 ||
+	       world_children(JOB_HOLDER_NAME, NULL, 0) != 0;
 }
 
 /* Each prints what it found of another run, a random number, the seconds since its own start, and what must be the
@@ -322,6 +324,85 @@ static void limits(void **state)
 	}
 }
 
+/* ---- What holds a worker's memory ------------------------------------------------------------------ */
+
+static bool read_of(pid_t pid, const char *name, char *text, size_t cap)
+{
+	char path[64];
+	FILE *f;
+	size_t n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(text, 1, cap - 1, f);
+		fclose(f);
+	}
+	text[n] = '\0';
+	return n > 0;
+}
+
+static bool is_killed(pid_t pid)
+{
+	static const char *const rows[] = { "SigPnd:\t%llx", "ShdPnd:\t%llx" };
+	char text[4096];
+	unsigned flags = 0;
+
+	if (!read_of(pid, "stat", text, sizeof text) || /* it is gone; or is on its way (PF_EXITING) */
+	    (sscanf(strrchr(text, ')') + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & 4))
+		return true;
+	for (size_t i = 0; i < UNIT_LEN(rows); i++) {
+		unsigned long long pending = 0;
+		const char *at = read_of(pid, "status", text, sizeof text) ? strstr(text, i ? "ShdPnd:" : "SigPnd:") : NULL;
+
+		if (!at || (sscanf(at, rows[i], &pending) == 1 && pending >> (SIGKILL - 1) & 1))
+			return true;
+	}
+	return false;
+}
+
+/* Its worker is there: it belongs to one that waits. */
+static bool has_worker(pid_t pid)
+{
+	char text[512], parent[512];
+	int number = 0;
+
+	return read_of(pid, "stat", text, sizeof text) && sscanf(strrchr(text, ')') + 1, " %*c %d", &number) == 1 &&
+	       read_of(number, "stat", parent, sizeof parent) && strstr(parent, "(sb-wasm)") && !strstr(parent, ") Z");
+}
+
+/* With the answer nothing of a run can run any more: of its worker there is but a process that has been killed. */
+static void nothing_runs(void **state)
+{
+	static const char *const programs[][2] = { { "lua", "print(1)" }, { "lua", "error('x')" }, { "js", "console.log(1)" } };
+	size_t held = 0, taken_apart = 0;
+
+	(void)state;
+	for (size_t n = 0; n < 3 * runs; n++) {
+		const char *language = programs[n / runs][0], *code = programs[n / runs][1];
+		pid_t pids[64];
+		sb_result *r;
+
+		if (n % runs == 0 && !warm(language, code, strlen(code)))
+			return;
+		await_worker();
+		assert_int_equal(run(language, code, strlen(code), false, &r), 0);
+		size_t count = world_children(JOB_HOLDER_NAME, pids, UNIT_LEN(pids));
+
+		for (size_t i = 0; i < count && i < UNIT_LEN(pids); i++) {
+			held++;
+			if (has_worker(pids[i]))
+				continue;
+			taken_apart++;
+			if (!is_killed(pids[i]))
+				fail_msg("%s, run %zu: process %d could still run", language, n, (int)pids[i]);
+		}
+		sb_result_free(r);
+	}
+	print_message("%zu looks at processes that hold memory, %zu of them of an ended worker\n", held, taken_apart);
+	assert_true(held > 0);
+}
+
 static void descriptors(void **state)
 {
 	static const char code[] = "print(1)";
@@ -492,7 +573,8 @@ int main(int argc, char **argv)
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
 		ALONE(no_channel), ALONE(raw_modules), ALONE(killed),
-		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(descriptors), ALONE(preparation), ALONE(no_leak),
+		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(nothing_runs), ALONE(descriptors),
+		ALONE(preparation), ALONE(no_leak),
 	};
 	int rc = world_begin(argc, argv);
 

@@ -87,7 +87,7 @@ static int start_worker(stock_worker *w, const wasm_kind *kind)
 	static const char *const argv[] = { JOB_WORKER_PATH, "4", NULL }, *const env[] = { NULL };
 	const sb_guest_request request = { .size = sizeof request, .argv = argv, .env = env, .cwd = "/",
 		.limits = &kind->limits, .flags = SB_GUEST_INPUT | SB_GUEST_LAST };
-	lh_spawn spawn = { .flags = LP_S_CODE_FD | LP_S_CONTROL };
+	lh_spawn spawn = { .flags = LP_S_CODE_FD | LP_S_CONTROL | LP_S_HELD };
 	wasm_box *own = box_own(w->box);
 	int pair[2], rc = fd_pair(SOCK_SEQPACKET, pair);
 
