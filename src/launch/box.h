@@ -157,6 +157,11 @@ int tree_harden(launch_failure *f);
 /* The mount table and the new root; box->scratch. */
 int root_build(launch_box *box, launch_failure *f);
 
+/* ---- aside.c --------------------------------------------------------------------------------- */
+/* pid 1: CLONE_NEWNET, CLONE_NEWIPC or both, made beside what it does until it joins them. */
+void aside_start(unsigned long namespaces, bool loopback);
+int aside_join(launch_failure *f);                 /* nothing to do without a start */
+
 /* ---- proc.c ---------------------------------------------------------------------------------- */
 /* Over the directory `name` of the current one. */
 int proc_mount(const char *name, launch_failure *f);        /* a fresh proc */

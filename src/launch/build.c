@@ -84,6 +84,8 @@ static int build_world(launch_box *box, launch_failure *f)
 	box->held |= steps & LP_OWN_GROUP;
 	if ((steps & LP_ROOT) && root_build(box, f) < 0)
 		return -1;
+	if (aside_join(f) < 0)
+		return -1;
 	if ((steps & LP_UTSNS) && *name && privileges_hostname(name, f) < 0)
 		return -1;
 	if ((steps & LP_LO_UP) && !(box->held & LP_LO_UP) && privileges_loopback(f) < 0)

@@ -3,9 +3,9 @@
  * self.c - the command as its own supervisor; linked into `sandbox` alone.
  *
  * The library cannot fork its application, so it starts sb-launch.  The command is one small thread: it
- * clones pid 1 itself, as soon as it is known that something will run, and pid 1 makes the namespaces that
- * take the kernel long (network, ipc) while the request is still planned.  The plan then follows on the
- * control socket, as to an sb-launch.
+ * clones pid 1 itself, as soon as it is known that something will run, and pid 1 has the namespaces that
+ * take the kernel long (network, ipc) made beside it (aside.c), while the request is still planned.  The plan
+ * then follows on the control socket, as to an sb-launch.
  *
  *   command --- pid 1 --- the guest
  *        `----- keeper    where there are cgroups, it waits for the command's end, to remove them; it
@@ -34,6 +34,8 @@
 #define WATCHER_FD (LP_CONTROL_FD + 1)
 #define ALL_SIGNALS (~(uint64_t)0)
 #define MASK_BYTES 8
+#define FIRST (LP_USERNS | LP_PIDNS)    /* what pid 1 is born into; the others it makes itself, */
+#define ASIDE (LP_NETNS | LP_IPCNS)     /* and these have somebody made beside it */
 
 extern char **environ;
 
@@ -99,17 +101,16 @@ static int set_descriptors(int control, int watcher, launch_failure *f)
 
 static int prepare_pid1(launch_box *box, const int sockets[2], uint64_t steps, launch_failure *f)
 {
-	unsigned long later = supervisor_namespaces(steps & (LP_NETNS | LP_IPCNS));
+	unsigned long here = supervisor_namespaces(steps & LP_NAMESPACES & ~(FIRST | ASIDE));
 
 	host_reset_signals(ALL_SIGNALS);
 	forget_caller();
 	if (set_descriptors(sockets[0], sockets[1], f) < 0)
 		return -1;
-	if (later && unshare((int)later) < 0)
+	aside_start(supervisor_namespaces(steps & ASIDE), steps & LP_NETNS);
+	if (here && unshare((int)here) < 0)
 		return launch_fail(f, errno, "namespaces", "cannot make the namespaces");
 	box->held |= steps & LP_NAMESPACES;
-	if ((steps & LP_NETNS) && privileges_loopback(f) < 0)
-		return -1;
 	box->held |= steps & LP_NETNS ? LP_LO_UP : 0;
 	return supervisor_read_plan(box, f);
 }
@@ -190,7 +191,6 @@ static bool self_fits(uint64_t steps, uint32_t cgroup_kind)
 
 static int self_begin(lh_box *b, uint64_t steps, sb_error *err)
 {
-	const uint64_t later = LP_NETNS | LP_IPCNS;
 	host_self *s = calloc(1, sizeof *s);
 	int ours[2], theirs[2], pid, rc = s ? fd_pair(SOCK_SEQPACKET, ours) : -ENOMEM;
 
@@ -216,7 +216,7 @@ static int self_begin(lh_box *b, uint64_t steps, sb_error *err)
 	s->begun = steps & LP_NAMESPACES;
 	supervisor_init(&s->box, LP_CONTROL_FD);
 	s->box.privileged = sources_privileged();
-	pid = clone_self(supervisor_namespaces(s->begun & ~later) | CLONE_PIDFD, &b->pidfd);
+	pid = clone_self(supervisor_namespaces(s->begun & FIRST) | CLONE_PIDFD, &b->pidfd);
 	if (!pid)
 		pid1_main(&s->box, theirs, s->begun);
 	rc = errno;
