@@ -151,10 +151,10 @@ cached() {
 	[ -f "$result/done" ]
 }
 
-# keep FOLDER: makes it the result.
+# keep FOLDER: makes it the result.  Who is there first stays: somebody may be copying from it.
 keep() {
 	: >"$1/done"
-	rm -rf "$result"
+	[ -f "$result/done" ] || rm -rf "$result"
 	mv -T "$1" "$result" 2>/dev/null || [ -f "$result/done" ] || die "cannot write \"$result\""
 }
 

@@ -44,6 +44,11 @@ static void each_language_is_interrupted(void **state)
 		  "interrupted!", "x", "5\n" },
 		{ "ts", "const x: number = 5", "for (;;);", "interrupted", "x", "5\n" },
 		{ "python", "x = 5", "import time; time.sleep(600)", "KeyboardInterrupt", "x", "5\n" },
+		/* in the middle of a word */
+		{ "js", "const x = 5", "for (;;) console.log('x')", "interrupted", "x", "5\n" },
+		{ "ts", "const x: number = 5", "for (;;) console.log('x')", "interrupted", "x", "5\n" },
+		{ "lua", "x = 5", "while true do print('x') end", "interrupted!", "x", "5\n" },
+		{ "python", "x = 5", "while True: print('x')", "KeyboardInterrupt", "x", "5\n" },
 		{ "bash", "x=5", "while :; do /bin/true; done", "interrupted", "echo $x", "5\n" },
 		{ "bash", "x=5", "f() { sleep 600; }; f", "interrupted", "echo $x", "5\n" },
 	};
