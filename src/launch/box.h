@@ -10,6 +10,7 @@
 #define SB_LAUNCH_BOX_H
 
 #include "launch.h"
+#include "sample_rest.h"
 
 #include <sandbox/sandbox.h>
 #include <poll.h>
@@ -31,15 +32,17 @@ typedef struct launch_sockets {  /* what they hold beside a memory limit of cgro
 } launch_sockets;
 
 typedef struct launch_watch {    /* the sampler; used by whoever runs it */
-	int proc, root;          /* /proc; pid above everything that counts */
+	int proc, root;          /* /proc; pid above everything that counts, SAMPLE_BOX in a box's own */
 	bool memory, cpu, pids;  /* what is watched */
 	uint32_t cpus, failures;
 	int scratch;             /* a tmpfs whose use counts as memory, -1 = none */
 	uint64_t due_us;         /* CLOCK_MONOTONIC */
+	uint64_t late_us;        /* by which looks come later than that, of late */
 	uint64_t cpu_base_us;    /* used before the budget that counts now */
 	bool renew;              /* it counts from the next look on */
 	uint32_t budget;         /* which one that is: pid 1 numbers them */
 	launch_sockets sockets;
+	sample_rest rest;        /* SAMPLE_BOX */
 } launch_watch;
 
 typedef struct launch_box {
@@ -63,6 +66,7 @@ typedef struct launch_box {
 	bool walls_in_child;     /* LP_SUBREAPER: the child puts them on before its exec */
 	int scratch;             /* root of the one tmpfs, -1 = none */
 	int proc;                /* for walks where own_pids is false, -1 = none */
+	int own_proc;            /* where it is true, for the sampler, -1 = none */
 	int signals;             /* signalfd */
 	void *child;             /* spawn.c's, where the child tells why it failed */
 	launch_command command[LP_MAX_SPAWNS];
@@ -100,11 +104,12 @@ typedef struct link_go {
 /* Then, unless the plan has no cgroup: what it made meanwhile; its descriptors ride along. */
 typedef struct link_cgroup { launch_cgroup cgroup; } link_cgroup;
 /* From the supervisor's sampler; pid 1 answers with the same when it has acted.  With limit 0 from pid 1:
- * the scratch tmpfs for the sampler rides along. */
+ * the scratch tmpfs, or the box's own /proc, for the sampler rides along. */
 typedef struct link_limit {
 	uint32_t limit;
 	uint32_t budget;         /* of CPU time, that was exceeded; with limit 0 from pid 1, and no
 				    descriptor: the one that begins */
+	uint32_t proc;           /* the descriptor is a /proc */
 } link_limit;
 
 /* ---- main.c ----------------------------------------------------------------------------------- */
@@ -216,8 +221,12 @@ bool sockets_exceed(launch_sockets *s, const launch_box *box);
 /* ---- watch.c ----------------------------------------------------------------------------------- */
 void watch_init(launch_watch *w, const launch_box *box, int root);
 bool watch_on(const launch_watch *w);
+/* The guest has no huge pages: memory is not filled faster than it is looked at. */
+bool watch_small_pages(const lp_plan *p);
 /* Microseconds until the next look; UINT64_MAX = never. */
 uint64_t watch_wait_us(const launch_watch *w);
+/* The box's own /proc, consumed: it is looked at instead of the machine's, if it is one. */
+void watch_own_proc(launch_watch *w, int proc_fd);
 /* Another budget of CPU time begins: it looks at once. */
 void watch_renew(launch_watch *w, uint32_t budget);
 /* Looks if it is due: LP_LIMIT_*. */

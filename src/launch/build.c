@@ -86,6 +86,8 @@ static int build_world(launch_box *box, launch_failure *f)
 		return -1;
 	if (aside_join(f) < 0)
 		return -1;
+	if ((steps & LP_ROOT) && (steps & LP_SAMPLE) && box->own_pids && p->cgroup_kind == LP_CG_NONE)
+		box->own_proc = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if ((steps & LP_UTSNS) && *name && privileges_hostname(name, f) < 0)
 		return -1;
 	if ((steps & LP_LO_UP) && !(box->held & LP_LO_UP) && privileges_loopback(f) < 0)

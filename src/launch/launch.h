@@ -82,10 +82,12 @@ void cgroup_close(launch_cgroup *cg);          /* all descriptors; paths stay */
 uint32_t cgroup_sweep(const char *parent);
 uint64_t cgroup_start_time(int pid);           /* for such a name; 0 = no such process */
 
-/* sample.c: in the supervisor, or in pid 1 with its own /proc (which lists this box alone: cheaper).
+/* sample.c: in the supervisor, or where there is no pid namespace in who reaps.
  * One look over /proc at all descendants of `root` (root itself not counted in memory): anonymous +
  * shared memory, CPU time of the living and of reaped children.  Pages that several processes share
- * count once for each: memory_bytes is an upper bound.  -EOVERFLOW: more processes than it can see. */
+ * count once for each: memory_bytes is an upper bound.  -EOVERFLOW: more processes than it can see.
+ * With SAMPLE_BOX as the root the /proc is a box's own: who is listed there counts. */
+#define SAMPLE_BOX 0
 typedef struct launch_sample { uint64_t memory_bytes, cpu_us, processes, tasks, took_us; } launch_sample;
 int sample_tree(int proc_fd, int root_pid, launch_sample *out); /* 0 or -errno */
 /* The same memory with shared pages counted once; dear, so only when sample_tree's is over the limit.

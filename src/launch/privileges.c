@@ -102,6 +102,8 @@ int privileges_seal(const launch_box *box, launch_failure *f)
 		return launch_fail(f, errno, "privileges", "cannot set no-new-privileges");
 	if (prctl(PR_SET_DUMPABLE, steps & LP_UNDUMPABLE ? 0 : 1, 0, 0, 0) < 0)
 		return launch_fail(f, errno, "privileges", "cannot become undumpable");
+	if (watch_small_pages(box->plan) && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) < 0)
+		return launch_fail(f, errno, "privileges", "cannot do without huge pages");
 	/* Any change of credentials clears it, so it stands behind the last one. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return launch_fail(f, errno, "privileges", "cannot tie pid 1 to its supervisor");

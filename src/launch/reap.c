@@ -480,6 +480,20 @@ void reap_ready(launch_box *box)
 	wire_send(box->control, &answer, sizeof answer, &box->scratch, answer.has_scratch);
 }
 
+/* What the sampler looks at. */
+static void give_sampler(launch_box *box)
+{
+	link_limit scratch = { 0 }, proc = { .proc = 1 };
+
+	if (box->scratch >= 0)
+		wire_send(box->link, &scratch, sizeof scratch, &box->scratch, 1);
+	if (box->own_proc < 0)
+		return;
+	wire_send(box->link, &proc, sizeof proc, &box->own_proc, 1);
+	close(box->own_proc);
+	box->own_proc = -1;
+}
+
 void reap_main(launch_box *box)
 {
 	launch_failure failure;
@@ -491,11 +505,8 @@ void reap_main(launch_box *box)
 	}
 	if (box->link == box->control) /* the host is the supervisor, and all that it says are orders now */
 		box->link = box->watcher;
-	if ((steps & LP_SAMPLE) && box->scratch >= 0) {
-		link_limit none = { 0 };
-
-		wire_send(box->link, &none, sizeof none, &box->scratch, 1);
-	}
+	if (steps & LP_SAMPLE)
+		give_sampler(box);
 	reap_ready(box);
 	reap_serve(box, NULL);
 	_exit(0);

@@ -2,16 +2,18 @@
 /*
  * sample.c - looks over /proc at a tree of processes, where no cgroup counts for us.
  *
- * A look walks down from the root by task/TID/children (Linux 3.5, CONFIG_PROC_CHILDREN), so that
- * it costs what the tree costs and not what the machine's /proc costs.  Where that file is not, and
- * for killing, which must not miss one that changes its parent meanwhile, one pass reads PID/stat
- * of every process that /proc lists, in ascending order; who descends from the root is found by
- * following the parents.  A double fork or a setsid leads nowhere:
+ * The /proc of a box's own lists the box alone, in ascending order of pids: whatever it lists counts, and
+ * who changes its parent meanwhile is listed all the same.  In the machine's /proc a look walks down from the
+ * root by task/TID/children (Linux 3.5, CONFIG_PROC_CHILDREN), so that it costs what the tree costs and
+ * not what the machine's /proc costs.  Where that file is not, and for killing, which must not miss one
+ * that changes its parent meanwhile, one pass reads PID/stat of every process that /proc lists; who
+ * descends from the root is found by following the parents.  A double fork or a setsid leads nowhere:
  * orphans fall to the root, which is pid 1 of its namespace or a subreaper.  No allocation, no stdio:
  * the table is static, and its pages are touched only as far as it is filled.
  *
  * The root is read first: a process that is reaped between two reads is then missed in this look's
- * CPU time, never counted twice by its parent.
+ * CPU time, never counted twice by its parent.  One that ended before its memory was read may have left it to
+ * a child that came after the list: such a look is repeated, a few times at most, and the most counts.
  */
 #include "sample_proc.h"
 
@@ -27,11 +29,17 @@
 
 #define MAX_PROCESSES 32768u
 #define MAX_PASSES 64
+#define BEFORE_PROCESSES "thread-self" /* the last name in a /proc that is no pid */
+#define LOOK_PASSES 3
+#define BOX_ROOT 1 /* pid 1 of the box, in its own /proc */
 #define KILL_PAUSE_NS 500000L
 
 typedef struct table {
+	sample_process root;
 	sample_process at[MAX_PROCESSES];
 	uint32_t count;
+	bool gone;               /* one that was listed could not be read any more */
+	int64_t first;           /* where in a /proc the processes begin; 0 = not known yet */
 } table;
 static table seen;
 
@@ -43,7 +51,7 @@ static int list_all(int proc_fd, int root_pid)
 	long n, at;
 
 	seen.count = 0;
-	if (lseek(proc_fd, 0, SEEK_SET) < 0)
+	if (lseek(proc_fd, seen.first, SEEK_SET) < 0)
 		return -errno;
 	while ((n = syscall(SYS_getdents64, proc_fd, buf, sizeof buf)) > 0) {
 		for (at = 0; at < n;) {
@@ -51,12 +59,16 @@ static int list_all(int proc_fd, int root_pid)
 			int pid = sample_number(e->name);
 
 			at += e->len;
+			if (!strcmp(e->name, BEFORE_PROCESSES))
+				seen.first = e->off;
 			if (!pid || pid == root_pid)
 				continue;
 			if (seen.count == MAX_PROCESSES)
 				return -EOVERFLOW;
 			if (!sample_read(proc_fd, pid, &seen.at[seen.count]))
 				seen.count++;
+			else
+				seen.gone = true;
 		}
 	}
 	return n < 0 ? -errno : 0;
@@ -84,6 +96,8 @@ static int add_children(int proc_fd, int pid, int tid)
 				rc = -EOVERFLOW;
 			else if (!sample_read(proc_fd, child, &seen.at[seen.count]))
 				seen.at[seen.count++].inside = true;
+			else
+				seen.gone = true;
 			child = 0;
 		}
 	}
@@ -91,33 +105,25 @@ static int add_children(int proc_fd, int pid, int tid)
 	return rc;
 }
 
-/* The children of all threads of a process.  One that has ended meanwhile has none. */
+typedef struct family {
+	int proc_fd, pid;
+} family;
+
+/* One that has ended meanwhile has none. */
+static int add_children_of_thread(void *context, int tid)
+{
+	const family *f = context;
+	int rc = add_children(f->proc_fd, f->pid, tid);
+
+	return rc == -ENOENT || rc == -ESRCH ? 0 : rc;
+}
+
+/* The children of all threads of a process. */
 static int add_children_of(int proc_fd, int pid, uint64_t threads)
 {
-	char path[80], buf[2048] __attribute__((aligned(8)));
-	long n, at;
-	int fd, rc = 0;
+	family f = { proc_fd, pid };
 
-	if (threads <= 1)
-		return add_children(proc_fd, pid, pid);
-	sample_path(path, sizeof path, pid, 0, "task");
-	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (!rc && (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
-		for (at = 0; at < n && !rc;) {
-			const struct sample_dirent *e = (const void *)(buf + at);
-			int tid = sample_number(e->name);
-
-			at += e->len;
-			if (tid)
-				rc = add_children(proc_fd, pid, tid);
-			if (rc == -ENOENT || rc == -ESRCH)
-				rc = 0;
-		}
-	}
-	close(fd);
-	return rc;
+	return threads > 1 ? sample_threads(proc_fd, pid, add_children_of_thread, &f) : add_children(proc_fd, pid, pid);
 }
 
 /* All descendants of the root, all marked inside; -ENOENT where the kernel has no such files. */
@@ -132,8 +138,10 @@ static int list_tree(int proc_fd, const sample_process *root)
 		if (seen.at[i].dead)
 			continue;
 		rc = add_children_of(proc_fd, seen.at[i].pid, seen.at[i].threads);
-		if (rc == -ENOENT || rc == -ESRCH)
+		if (rc == -ENOENT || rc == -ESRCH) {
+			seen.gone = true;
 			rc = 0;
+		}
 	}
 	return rc;
 }
@@ -178,20 +186,42 @@ static uint32_t mark_inside(int root_pid)
 	return count;
 }
 
-/* The root, and into the table whoever descends from it. */
-static int list_descendants(int proc_fd, int root_pid, sample_process *root)
+/* Everybody in a box's own /proc. */
+static int list_box(int proc_fd)
 {
-	int rc = sample_read(proc_fd, root_pid, root);
+	int rc = list_all(proc_fd, BOX_ROOT);
+	uint32_t i;
 
+	for (i = 0; i < seen.count; i++)
+		seen.at[i].inside = true;
+	return rc;
+}
+
+/* The root, and into the table whoever descends from it. */
+static int list_descendants(int proc_fd, int root_pid)
+{
+	int rc = sample_read(proc_fd, root_pid == SAMPLE_BOX ? BOX_ROOT : root_pid, &seen.root);
+
+	seen.gone = false;
 	if (rc)
 		return rc;
-	rc = list_tree(proc_fd, root);
+	if (root_pid == SAMPLE_BOX)
+		return list_box(proc_fd);
+	rc = list_tree(proc_fd, &seen.root);
 	if (rc != -ENOENT)
 		return rc;
 	rc = list_all(proc_fd, root_pid);
+	seen.gone = false; /* whoever it was, it need not have been one of ours */
 	if (!rc)
 		mark_inside(root_pid);
 	return rc;
+}
+
+const sample_process *sample_seen(uint32_t i)
+{
+	if (i == 0)
+		return &seen.root;
+	return i <= seen.count ? &seen.at[i - 1] : NULL;
 }
 
 static uint64_t now_us(void)
@@ -204,48 +234,79 @@ static uint64_t now_us(void)
 
 /* ---- Looks -------------------------------------------------------------------------------------- */
 
-int sample_tree(int proc_fd, int root_pid, launch_sample *out)
+static bool counts(const sample_process *p)
 {
-	uint64_t begin = now_us(), ticks;
-	long per_second = sysconf(_SC_CLK_TCK);
-	sample_process root;
-	uint32_t i;
-	int rc = list_descendants(proc_fd, root_pid, &root);
+	return p->inside && !p->dead;
+}
 
-	memset(out, 0, sizeof *out);
+/* One pass over the tree. */
+static int look_once(int proc_fd, int root_pid, launch_sample *out)
+{
+	long per_second = sysconf(_SC_CLK_TCK);
+	uint64_t ticks, bytes;
+	uint32_t i;
+	int rc = list_descendants(proc_fd, root_pid);
+
+	*out = (launch_sample){ 0 };
 	if (rc)
 		return rc;
-	ticks = root.children_ticks;
+	ticks = seen.root.children_ticks;
 	for (i = 0; i < seen.count; i++) {
 		const sample_process *p = &seen.at[i];
 
 		if (!p->inside)
 			continue;
 		ticks += p->own_ticks + p->children_ticks;
-		if (p->dead)
+		if (!counts(p))
 			continue;
 		out->processes++;
 		out->tasks += p->threads;
-		out->memory_bytes += sample_memory(proc_fd, p);
+		bytes = sample_memory(proc_fd, p);
+		seen.gone |= !bytes;
+		out->memory_bytes += bytes;
 	}
 	out->cpu_us = ticks * (1000000 / (uint64_t)(per_second > 0 ? per_second : 100));
+	return 0;
+}
+
+int sample_tree(int proc_fd, int root_pid, launch_sample *out)
+{
+	uint64_t begin = now_us(), most = 0;
+	int pass, rc = 0;
+
+	seen.gone = true;
+	for (pass = 0; pass < LOOK_PASSES && seen.gone; pass++) {
+		rc = look_once(proc_fd, root_pid, out);
+		if (rc)
+			return rc;
+		most = out->memory_bytes > most ? out->memory_bytes : most;
+	}
+	out->memory_bytes = most;
 	out->took_us = now_us() - begin;
 	return 0;
 }
 
 int sample_exact(int proc_fd, int root_pid, uint64_t *memory_bytes)
 {
-	uint64_t sum = 0;
-	sample_process root;
+	uint64_t most = 0, sum, bytes;
 	uint32_t i;
-	int rc = list_descendants(proc_fd, root_pid, &root);
+	int pass, rc;
 
-	if (rc)
-		return rc;
-	for (i = 0; i < seen.count; i++)
-		if (seen.at[i].inside && !seen.at[i].dead)
-			sum += sample_memory_exact(proc_fd, &seen.at[i]);
-	*memory_bytes = sum;
+	seen.gone = true;
+	for (pass = 0; pass < LOOK_PASSES && seen.gone; pass++) {
+		rc = list_descendants(proc_fd, root_pid);
+		if (rc)
+			return rc;
+		for (i = 0, sum = 0; i < seen.count; i++) {
+			if (!counts(&seen.at[i]))
+				continue;
+			bytes = sample_memory_exact(proc_fd, &seen.at[i]);
+			seen.gone |= !bytes;
+			sum += bytes;
+		}
+		most = !seen.gone || sum > most ? sum : most;
+	}
+	*memory_bytes = most;
 	return 0;
 }
 

@@ -110,6 +110,16 @@ int sample_read(int proc_fd, int pid, sample_process *p)
 	return 0;
 }
 
+bool sample_sleeps(int proc_fd, int pid, int tid)
+{
+	char text[256], *at;
+
+	if (read_proc(proc_fd, pid, tid, "stat", text, sizeof text) <= 0)
+		return false;
+	at = strrchr(text, ')');
+	return at && at[1] == ' ' && at[2] && at[2] != 'R';
+}
+
 /* The number behind each line "key" of a text, in KiB, as bytes. */
 static uint64_t sum_lines(const char *text, const char *const *keys, size_t count)
 {
@@ -136,32 +146,42 @@ int sample_number(const char *name)
 	return *name ? 0 : n;
 }
 
-/* A thread that has the process's memory: 0 = the process itself, else one that still runs where
- * the first has ended (its own status then shows no memory). */
-static int memory_thread(int proc_fd, const sample_process *p)
+int sample_threads(int proc_fd, int pid, int (*each)(void *context, int tid), void *context)
 {
-	char path[80], buf[1024] __attribute__((aligned(8)));
+	char path[80], buf[2048] __attribute__((aligned(8)));
 	long n, at;
-	int fd, found = 0;
+	int fd, rc = 0;
 
-	if (!p->headless)
-		return 0;
-	sample_path(path, sizeof path, p->pid, 0, "task");
+	sample_path(path, sizeof path, pid, 0, "task");
 	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
-	while (!found && (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
-		for (at = 0; at < n && !found;) {
+		return -errno;
+	while (!rc && (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
+		for (at = 0; at < n && !rc;) {
 			const struct sample_dirent *e = (const void *)(buf + at);
 			int tid = sample_number(e->name);
 
 			at += e->len;
-			if (tid && tid != p->pid)
-				found = tid;
+			if (tid)
+				rc = each(context, tid);
 		}
 	}
 	close(fd);
-	return found;
+	return rc;
+}
+
+static int is_another(void *pid, int tid)
+{
+	return tid == *(int *)pid ? 0 : tid;
+}
+
+/* A thread that has the process's memory: 0 = the process itself, else one that still runs where
+ * the first has ended (its own status then shows no memory). */
+static int memory_thread(int proc_fd, const sample_process *p)
+{
+	int pid = p->pid, found = p->headless ? sample_threads(proc_fd, pid, is_another, &pid) : 0;
+
+	return found > 0 ? found : 0;
 }
 
 uint64_t sample_memory(int proc_fd, const sample_process *p)

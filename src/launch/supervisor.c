@@ -22,7 +22,8 @@ void supervisor_init(launch_box *box, int control)
 	uint32_t i;
 
 	box->control = control;
-	box->link = box->watcher = box->scratch = box->proc = box->signals = box->ask_in = box->ask_out = -1;
+	box->link = box->watcher = box->scratch = box->proc = box->own_proc = -1;
+	box->signals = box->ask_in = box->ask_out = -1;
 	for (i = 0; i < LP_MAX_MOUNTS; i++)
 		box->tree[i] = -1;
 	cgroup_init(&box->cgroup);
@@ -156,7 +157,9 @@ static void read_link(watcher *w, const launch_box *box)
 		w->told_us = 0;
 	else if (answer.budget)
 		watch_renew(&w->watch, answer.budget);
-	if (count)
+	if (count && answer.proc)
+		watch_own_proc(&w->watch, fd);
+	else if (count)
 		w->watch.scratch = fd;
 }
 

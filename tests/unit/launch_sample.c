@@ -7,12 +7,18 @@
 
 #include "launch_plan.h"
 
+#include "../../src/launch/sample_proc.h"
+#include "../../src/launch/sample_rest.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,6 +27,17 @@
 #define MIB (1u << 20)
 
 static int proc_fd;
+
+/* What a look costs is told by the files that it opens: the linker leads the sampler's calls here. */
+static int opened;
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	opened++;
+	return __real_openat(dir, path, flags, 0);
+}
 
 static int set_up(void **state)
 {
@@ -364,6 +381,367 @@ static void survivors_are_counted(void **state)
 	end(pid);
 }
 
+/* ---- What is not below the root ------------------------------------------------------------------ */
+
+static int opens_of_a_look(int root)
+{
+	launch_sample s;
+
+	opened = 0;
+	assert_int_equal(sample_tree(proc_fd, root, &s), 0);
+	assert_int_equal(s.processes, 0);
+	return opened;
+}
+
+static void others_are_not_read(void **state)
+{
+	pid_t root = start(body_idle), other[30];
+	int alone = opens_of_a_look(root);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < UNIT_LEN(other); i++)
+		other[i] = start(body_idle);
+	assert_int_equal(opens_of_a_look(root), alone);
+	for (i = 0; i < UNIT_LEN(other); i++)
+		end(other[i]);
+	end(root);
+}
+
+/* ---- A box with a /proc of its own ------------------------------------------------------------------ */
+
+typedef struct box {
+	pid_t outer;             /* who waits for pid 1 */
+	int proc, talk;          /* its /proc; the other end of pid 1's `talk` */
+} box;
+
+static int talk;                 /* in the box */
+
+/* To a process in the box that waits for it, or to the test. */
+static void say(int fd)
+{
+	if (write(fd, "x", 1) != 1)
+		_exit(1);
+}
+
+static void hear(int fd)
+{
+	char c;
+
+	if (read(fd, &c, 1) != 1)
+		_exit(0);
+}
+
+static void send_proc(int fd)
+{
+	union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	char letter = 0;
+	struct iovec part = { &letter, 1 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof control };
+
+	control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+	if (sendmsg(talk, &m, 0) != 1)
+		_exit(1);
+}
+
+static int receive_proc(int from)
+{
+	union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	char c;
+	struct iovec part = { &c, 1 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof control };
+	int fd = -1;
+
+	if (recvmsg(from, &m, MSG_CMSG_CLOEXEC) == 1 && control.head.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&control.head), sizeof fd);
+	return fd;
+}
+
+static void box_pid1(void (*body)(void))
+{
+	alarm(60);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("proc", "/proc", "proc", 0, NULL) < 0)
+		_exit(1);
+	send_proc(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	body();
+	say(talk);
+	for (;;) {
+		if (waitpid(-1, NULL, 0) < 0)
+			pause();
+	}
+}
+
+/* False: there are no namespaces to be had here. */
+static bool box_open(box *b, void (*body)(void))
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	b->talk = ends[0];
+	b->outer = fork();
+	assert_true(b->outer >= 0);
+	if (!b->outer) {
+		int own = geteuid() ? CLONE_NEWUSER : 0;
+
+		talk = ends[1];
+		close(ends[0]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(own | CLONE_NEWPID | CLONE_NEWNS) < 0)
+			_exit(0);
+		if (!fork())
+			box_pid1(body);
+		wait(NULL);
+		_exit(0);
+	}
+	close(ends[1]);
+	b->proc = receive_proc(b->talk);
+	if (b->proc < 0) {
+		close(b->talk);
+		waitpid(b->outer, NULL, 0);
+		return false;
+	}
+	hear(b->talk);
+	return true;
+}
+
+static void box_close(box *b)
+{
+	end(b->outer);
+	close(b->proc);
+	close(b->talk);
+}
+
+static launch_sample look_into(const box *b)
+{
+	launch_sample s;
+
+	assert_int_equal(sample_tree(b->proc, SAMPLE_BOX, &s), 0);
+	return s;
+}
+
+static void *fork_in_thread(void *fd)
+{
+	if (!fork()) {
+		take(10 * MIB, MAP_PRIVATE);
+		say(*(int *)fd);
+	}
+	pause();
+	return NULL;
+}
+
+/* A child; one that is nobody's any more, in a session of its own; one that a thread has forked. */
+static void body_family(void)
+{
+	pthread_t thread;
+	int fds[2];
+
+	start(body_private);
+	start(body_escape);
+	if (pipe(fds))
+		_exit(1);
+	if (!fork()) {
+		if (pthread_create(&thread, NULL, fork_in_thread, &fds[1]))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	hear(fds[0]);
+}
+
+static void a_box_is_listed_whole(void **state)
+{
+	launch_sample s;
+	box b;
+
+	(void)state;
+	if (!box_open(&b, body_family))
+		skip();
+	s = look_into(&b);
+	assert_int_equal(s.processes, 5);
+	assert_int_equal(s.tasks, 6);
+	assert_in_range(s.memory_bytes, 70 * MIB, 90 * MIB);
+	assert_int_equal(sample_exact(b.proc, SAMPLE_BOX, &s.memory_bytes), 0);
+	assert_in_range(s.memory_bytes, 70 * MIB, 90 * MIB);
+	box_close(&b);
+}
+
+/* Processes that stay, and around them some that fork, leave the session and end, as fast as they can. */
+static void body_storm(void)
+{
+	int i;
+
+	for (i = 0; i < 4; i++)
+		start_inner(touch_all, take(40 * MIB, MAP_PRIVATE));
+	for (i = 0; i < 3; i++) {
+		if (fork())
+			continue;
+		for (;;) {
+			if (!fork()) {
+				setsid();
+				_exit(fork() < 0);
+			}
+			while (waitpid(-1, NULL, WNOHANG) > 0)
+				;
+		}
+	}
+}
+
+static void none_is_missed_in_a_storm(void **state)
+{
+	box b;
+	int i;
+
+	(void)state;
+	if (!box_open(&b, body_storm))
+		skip();
+	for (i = 0; i < 300; i++)
+		assert_true(look_into(&b).memory_bytes >= 160 * (uint64_t)MIB);
+	box_close(&b);
+}
+
+/* Memory that goes from parent to child, again and again: the one that had it has always just ended. */
+static void body_hopping(void)
+{
+	int fds[2];
+
+	if (pipe(fds))
+		_exit(1);
+	if (fork()) {
+		hear(fds[0]);
+		return;
+	}
+	take(16 * MIB, MAP_PRIVATE);
+	say(fds[1]);
+	for (;;) {
+		pid_t next = fork();
+
+		if (next > 0)
+			_exit(0);
+	}
+}
+
+static void memory_that_moves_is_seen(void **state)
+{
+	int i, missed = 0, in_a_row = 0, most = 0;
+	box b;
+
+	(void)state;
+	if (!box_open(&b, body_hopping))
+		skip();
+	for (i = 0; i < 300; i++) {
+		bool seen = look_into(&b).memory_bytes >= 16 * (uint64_t)MIB;
+
+		missed += !seen;
+		in_a_row = seen ? 0 : in_a_row + 1;
+		most = in_a_row > most ? in_a_row : most;
+	}
+	box_close(&b);
+	if (most > 20)
+		fail_msg("missed %d of 300 times, %d times in a row", missed, most);
+}
+
+/* ---- A box at rest ------------------------------------------------------------------------------------ */
+
+static int wake_read, wake_thread;
+
+static void *grow_in_thread(void *box_talk)
+{
+	while (box_talk) {
+		hear(wake_thread);
+		take(4 * MIB, MAP_PRIVATE);
+		say(talk);
+	}
+	return NULL;
+}
+
+/* One takes 4 MiB and forks another that takes as much, one does so in a second thread; each when it is told. */
+static void body_sleepers(void)
+{
+	int first[2], second[2];
+	pthread_t thread;
+
+	if (pipe(first) || pipe(second))
+		_exit(1);
+	wake_read = first[0];
+	wake_thread = second[0];
+	if (!fork()) {
+		for (;;) {
+			hear(wake_read);
+			take(4 * MIB, MAP_PRIVATE);
+			if (!fork()) {
+				take(4 * MIB, MAP_PRIVATE);
+				say(talk);
+				for (;;)
+					pause();
+			}
+		}
+	}
+	if (!fork()) {
+		if (pthread_create(&thread, NULL, grow_in_thread, &talk))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	if (!fork()) { /* takes the test's word to one of them */
+		char c;
+
+		while (read(talk, &c, 1) == 1)
+			if (write(c == '1' ? first[1] : second[1], "x", 1) != 1)
+				_exit(1);
+		_exit(0);
+	}
+}
+
+/* Looks until one opens nothing. */
+static launch_sample rest(const box *b, sample_rest *r)
+{
+	launch_sample s;
+	int looks;
+
+	for (looks = 0; looks < 2000; looks++) {
+		opened = 0;
+		assert_int_equal(sample_rest_look(r, b->proc, &s), 0);
+		if (!opened)
+			return s;
+		usleep(1000);
+	}
+	fail_msg("it is never found at rest");
+	return s;
+}
+
+static void one_that_rests_costs_nothing(void **state)
+{
+	sample_rest r = { .count = 0 };
+	launch_sample s, whole;
+	char c;
+	box b;
+	int round;
+
+	(void)state;
+	if (!box_open(&b, body_sleepers))
+		skip();
+	for (round = 0; round < 30; round++) {
+		s = rest(&b, &r);
+		whole = look_into(&b);
+		assert_int_equal(s.memory_bytes, whole.memory_bytes);
+		assert_int_equal(s.processes, whole.processes);
+		if (write(b.talk, round % 2 ? "1" : "2", 1) != 1 || read(b.talk, &c, 1) != 1)
+			fail();
+		/* the very next look sees all of it */
+		assert_int_equal(sample_rest_look(&r, b.proc, &s), 0);
+		assert_true(s.memory_bytes >= whole.memory_bytes + (round % 2 ? 8 : 4) * (uint64_t)MIB);
+	}
+	assert_true(s.processes >= 18);
+	box_close(&b);
+	while (r.count)
+		close(r.task[--r.count].fd);
+}
+
 static void root_that_is_not_there(void **state)
 {
 	launch_sample s;
@@ -417,6 +795,9 @@ int main(void)
 		cmocka_unit_test(orphans_are_found_and_killed), cmocka_unit_test(whole_trees_die),
 		cmocka_unit_test(survivors_are_counted), cmocka_unit_test(root_that_is_not_there),
 		cmocka_unit_test(next_look), cmocka_unit_test(headless_processes_count),
+		cmocka_unit_test(others_are_not_read), cmocka_unit_test(a_box_is_listed_whole),
+		cmocka_unit_test(none_is_missed_in_a_storm), cmocka_unit_test(memory_that_moves_is_seen),
+		cmocka_unit_test(one_that_rests_costs_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

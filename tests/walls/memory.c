@@ -8,6 +8,8 @@
  * each
  * attempt heap: open without memory | code memory_limit
  * attempt stack: open without memory | code memory_limit
+ * attempt rested: open without memory | code memory_limit
+ * attempt huge_pages: open without memory | code memory_limit
  * attempt shared_map: open without memory | code memory_limit
  * attempt children: open without memory | code memory_limit
  * attempt left_the_session: open without memory | code memory_limit
@@ -24,6 +26,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -74,6 +77,24 @@ static int stack(void)
 		return EAGAIN;
 	pthread_join(thread, NULL);
 	return 0;
+}
+
+/* Whoever watches has seen nothing but sleep. */
+static int rested(void)
+{
+	usleep(400 * 1000);
+	return heap();
+}
+
+/* They fill memory many times as fast. */
+static int huge_pages(void)
+{
+	size_t bytes = (size_t)WANTED * MIB;
+	char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
+	madvise(at, bytes, MADV_HUGEPAGE);
+	return touch(at, WANTED);
 }
 
 static int shared_map(void)
@@ -274,7 +295,8 @@ static int refused_is_told(void)
 	return 0;
 }
 
-ATTEMPTS({ "heap", heap }, { "stack", stack }, { "shared_map", shared_map },
+ATTEMPTS({ "heap", heap }, { "stack", stack }, { "rested", rested }, { "huge_pages", huge_pages },
+	 { "shared_map", shared_map },
 	 { "children", children }, { "left_the_session", left_the_session }, { "tmpfs", tmpfs },
 	 { "memfd", memfd }, { "tcp_buffers", tcp_buffers }, { "tcp_crowd", tcp_crowd },
 	 { "udp_buffers", udp_buffers }, { "netlink_queues", netlink_queues }, { "refused_is_told", refused_is_told })
