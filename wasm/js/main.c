@@ -76,16 +76,21 @@ static JSModuleDef *load(JSContext *c, const char *name, void *opaque, JSValueCo
 
 static void hint(const char *text)
 {
-	static const char *const missing[] = { "'require'", "require is not defined", "fetch is not defined",
-					       "Worker is not defined", "Buffer is not defined",
-					       "XMLHttpRequest is not defined", "WebSocket is not defined",
-					       "__dirname is not defined", "module is not defined" };
+	/* what Node.js has; each between blanks */
+	static const char elsewhere[] = " require module exports fetch Worker Buffer XMLHttpRequest WebSocket __dirname __filename "
+					"Atomics Intl URL URLSearchParams crypto AbortController EventTarget Blob FormData Headers Request "
+					"Response ReadableStream MessageChannel BroadcastChannel WebAssembly ";
+	static const char begin[] = "ReferenceError: ", end[] = " is not defined";
+	const char *name = strstr(text, begin), *behind = name != NULL ? strstr(name, end) : NULL;
+	char word[32];
+	int len;
 
-	for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
-		if (strstr(text, missing[i]) != NULL) {
-			fputs("note: this is QuickJS behind the wasm walls; --backend linux has Node.js\n", stderr);
-			return;
-		}
+	if (behind == NULL)
+		return;
+	name += sizeof begin - 1;
+	len = snprintf(word, sizeof word, " %.*s ", (int)(behind - name), name);
+	if (len < (int)sizeof word && strstr(elsewhere, word) != NULL)
+		fputs("note: this is QuickJS behind the wasm walls; --backend linux has Node.js\n", stderr);
 }
 
 static void report(JSValue error)

@@ -21,6 +21,19 @@ _ABSENT = ("ssl", "_ssl", "ctypes", "_ctypes", "mmap", "bz2", "_bz2", "lzma", "_
            "_multiprocessing", "_socket", "fcntl", "pwd", "grp", "resource", "termios", "curses", "_curses",
            "readline", "tkinter", "_tkinter", "dbm", "venv", "ensurepip")
 
+# What a Unix has of these modules, and WASI has not.
+_ELSEWHERE = {
+    "os": "chmod chown chroot copy_file_range dup2 eventfd execv execve fchdir fchmod fchown fork forkpty getegid geteuid getgid getgroups "
+          "getloadavg getlogin getpgid getpgrp getppid getpriority getrandom getsid getuid getxattr initgroups kill killpg lchown listxattr "
+          "memfd_create mkfifo mknod nice openpty pipe pipe2 popen posix_spawn posix_spawnp preadv pwritev readv sched_getaffinity "
+          "sched_setaffinity sendfile setgid setpgid setpriority setsid setuid setxattr spawnl spawnlp spawnv spawnvp splice statvfs sync "
+          "system tcgetpgrp tcsetpgrp ttyname umask wait wait3 wait4 waitid waitpid writev",
+    "signal": "alarm getitimer pause pthread_kill pthread_sigmask setitimer siginterrupt sigpending sigtimedwait sigwait sigwaitinfo "
+              "SIGCHLD SIGWINCH ITIMER_REAL",
+    "time": "clock_settime pthread_getcpuclockid thread_time tzset",
+    "select": "epoll",
+}
+
 
 def _note(kind, value):
     """What to say of an error that another backend would not have made, or None."""
@@ -33,6 +46,8 @@ def _note(kind, value):
             return "only the standard library is there behind the wasm walls; --backend linux has the machine's packages"
     if issubclass(kind, RuntimeError) and "can't start new thread" in text:
         return "there are no threads behind the wasm walls; --backend linux has them"
+    if issubclass(kind, OSError) and text == "[Errno 58] Not supported":
+        return "sockets and the like are not there behind the wasm walls; --backend linux has them (a network with --net)"
     if issubclass(kind, OSError) and ("does not support processes" in text or "subprocess" in text):
         return "there are no other programs behind the wasm walls; --backend linux has them"
     if issubclass(kind, AttributeError):
@@ -40,8 +55,7 @@ def _note(kind, value):
         owner = getattr(owner, "__name__", None)
         if owner in ("socket", "_socket"):
             return "there is no network behind the wasm walls; --backend linux can have one (--net)"
-        if (owner, name) in (("os", "system"), ("os", "fork"), ("os", "popen"), ("os", "execv"), ("os", "spawnv"), ("os", "pipe"),
-                             ("os", "kill"), ("os", "waitpid"), ("os", "chmod")):
+        if name in _ELSEWHERE.get(owner, "").split():
             return f"{owner}.{name} is not there behind the wasm walls; --backend linux has it"
     return None
 
