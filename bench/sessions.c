@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 enum { REPLAY = 10 << 20, PIECE = 256 << 10, REPLAYS = 40, ECHOES = 3000, WARM = 200 };
+enum { SMALL = 64 << 20, USUAL = 512 << 20 }; /* limits of memory */
 
 static sb_sandbox *sandbox;
 static sb_error err;
@@ -65,9 +66,9 @@ static double median(double *values, size_t count)
 	return values[count / 2];
 }
 
-static sb_session *open_session(void)
+static sb_session *open_session(uint64_t memory_bytes)
 {
-	const sb_limits limits = { .size = sizeof limits, .log_bytes = 12 << 20, .memory_bytes = 64 << 20,
+	const sb_limits limits = { .size = sizeof limits, .log_bytes = 12 << 20, .memory_bytes = memory_bytes,
 				   .procs = 16 };
 	const sb_spec spec = { .size = sizeof spec, .limits = &limits, .workspace_mode = SB_WORKSPACE_NONE };
 	sb_session *session = NULL;
@@ -104,7 +105,7 @@ static void read_whole(sb_output *output, char *to)
 static void replay(void)
 {
 	static double ours[REPLAYS], plain[REPLAYS];
-	sb_session *session = open_session();
+	sb_session *session = open_session(SMALL);
 	sb_process *p = spawn(session, "head -c 10485760 /dev/zero", 0);
 	char *to = calloc(1, REPLAY), *from = calloc(1, REPLAY);
 
@@ -158,7 +159,7 @@ static double echo_bare(int master)
 static void echo(void)
 {
 	static double ours[ECHOES], bare[ECHOES];
-	sb_session *session = open_session();
+	sb_session *session = open_session(SMALL);
 	sb_process *p = spawn(session, CAT, SB_COMMAND_TTY);
 	sb_chunk chunk = { .size = sizeof chunk };
 	char text[16];
@@ -345,7 +346,7 @@ static void idle(int count)
 	before = pss_of(me);
 	helpers = helpers_kib();
 	for (int i = 0; i < count; i++) {
-		sessions[i] = open_session();
+		sessions[i] = open_session(USUAL);
 		processes[i] = spawn(sessions[i], "exec sleep 1000", 0);
 	}
 	host = pss_of(me) - before;
@@ -366,8 +367,7 @@ int main(int argc, char **argv)
 	static const char *const order[] = { "linux", NULL };
 	sb_sandbox_options options = { .size = sizeof options, .order = order };
 	struct rlimit files;
-	/* a plain user's memory is watched here, each box by a look at all of /proc: 1,000 of them only watch */
-	int count = argc > 2 ? (int)strtol(argv[2], NULL, 10) : geteuid() == 0 ? 1000 : 100;
+	int count = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1000;
 
 	if (argc < 2)
 		return 2;
