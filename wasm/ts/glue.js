@@ -48,9 +48,10 @@
 		});
 	}
 
-	function transpile(path, text) {
-		const file = ts.createSourceFile(path, text, { languageVersion: plain.target, jsDocParsingMode: ts.JSDocParsingMode.ParseAll,
-			setExternalModuleIndicator: ts.getSetExternalModuleIndicator(plain) });
+	const parse = (path, text) => ts.createSourceFile(path, text, { languageVersion: plain.target,
+		jsDocParsingMode: ts.JSDocParsingMode.ParseAll, setExternalModuleIndicator: ts.getSetExternalModuleIndicator(plain) });
+
+	function transpile(path, text, file = parse(path, text)) {
 		if (file.parseDiagnostics.length) return { diagnostics: ts.sortAndDeduplicateDiagnostics(file.parseDiagnostics) };
 		if (uses++ >= CHECKER_USES) renewChecker();
 		file.path = file.resolvedPath = file.originalFileName = path;
@@ -70,6 +71,252 @@
 		return { outputText: writer.getText(), diagnostics: made.diagnostics ?? [] };
 	}
 
+	/* ---- A program that is JavaScript but for its types: these become blanks, and each line and column stays where it
+	 * is.  That takes a fourth of the time.  What stands here is known to be right so; at anything else the
+	 * answer is null, and the whole compiler does it.  tests/wasm/suites compares the trees of both results. */
+	const K = ts.SyntaxKind;
+	const asItStands = new Uint8Array(500); /* by kind: its children are looked at, and nothing else */
+	for (const kind of [K.Identifier, K.PrivateIdentifier, K.NumericLiteral, K.BigIntLiteral, K.StringLiteral, K.RegularExpressionLiteral,
+		K.NoSubstitutionTemplateLiteral, K.TemplateHead, K.TemplateMiddle, K.TemplateTail, K.TemplateExpression, K.TemplateSpan,
+		K.NullKeyword, K.TrueKeyword, K.FalseKeyword, K.ThisKeyword, K.SuperKeyword, K.ObjectBindingPattern, K.ArrayBindingPattern,
+		K.BindingElement, K.OmittedExpression, K.ComputedPropertyName, K.ArrayLiteralExpression, K.ObjectLiteralExpression,
+		K.PropertyAssignment, K.ShorthandPropertyAssignment, K.SpreadAssignment, K.SpreadElement, K.PropertyAccessExpression,
+		K.ElementAccessExpression, K.ParenthesizedExpression, K.DeleteExpression, K.TypeOfExpression, K.VoidExpression, K.AwaitExpression,
+		K.PrefixUnaryExpression, K.PostfixUnaryExpression, K.YieldExpression, K.MetaProperty, K.ImportKeyword,
+		K.QuestionDotToken, K.DotDotDotToken, K.AsteriskToken, K.EqualsToken, K.Block, K.EmptyStatement, K.VariableStatement, K.ExpressionStatement, K.IfStatement, K.DoStatement, K.WhileStatement,
+		K.ForStatement, K.ForInStatement, K.ForOfStatement, K.AwaitKeyword, K.ContinueStatement, K.BreakStatement, K.ReturnStatement,
+		K.SwitchStatement, K.CaseBlock, K.CaseClause, K.DefaultClause, K.LabeledStatement, K.ThrowStatement, K.TryStatement,
+		K.CatchClause, K.DebuggerStatement, K.SemicolonClassElement, K.ClassStaticBlockDeclaration]) asItStands[kind] = 1;
+	const tighter = (kind) => kind === K.PlusToken || kind === K.MinusToken || kind === K.AsteriskToken || kind === K.SlashToken ||
+		kind === K.PercentToken || kind === K.AsteriskAsteriskToken || kind === K.LessThanLessThanToken ||
+		kind === K.GreaterThanGreaterThanToken || kind === K.GreaterThanGreaterThanGreaterThanToken;
+	const NOT_PLAIN = {}; /* thrown */
+
+	function erase(text, file) {
+		if (file.externalModuleIndicator !== undefined) return null; /* what of it is used decides what stays */
+		const edits = []; /* from, to, what stands there instead of blanks; in order of `from` */
+		const no = () => { throw NOT_PLAIN; };
+		const blank = (from, to, instead = "") => { edits.push([from, to, instead]); };
+		const oneLine = (from, to) => { if (/[\n\r\u2028\u2029]/.test(text.slice(from, to))) no(); };
+		const start = (node) => ts.skipTrivia(text, node.pos);
+
+		/* a list between < and > */
+		function angles(list) {
+			if (list === undefined) return;
+			const end = ts.skipTrivia(text, list.end);
+			if (text[list.pos - 1] !== "<" || text[end] !== ">") no();
+			blank(list.pos - 1, end + 1);
+			return end + 1;
+		}
+
+		function annotation(type) {
+			if (type === undefined) return;
+			if (text[type.pos - 1] !== ":") no();
+			blank(type.pos - 1, type.end);
+		}
+
+		const mark = (token) => { if (token !== undefined) blank(token.end - 1, token.end); };
+
+		/* Behind what goes a new line may go on with what was another statement. */
+		function endsThere(node) {
+			const next = ts.skipTrivia(text, node.end);
+			if (/[\n\r\u2028\u2029]/.test(text.slice(node.end, next)) && "([`+-/*<".includes(text[next] ?? " ")) no();
+		}
+
+		function parameter(p) {
+			if (p.modifiers !== undefined || ts.isIdentifier(p.name) && p.name.escapedText === "this") no();
+			visit(p.name);
+			mark(p.questionToken);
+			annotation(p.type);
+			if (p.initializer !== undefined) visit(p.initializer);
+		}
+
+		function signature(node) {
+			const arrow = node.kind === K.ArrowFunction;
+			if (node.typeParameters !== undefined) {
+				const end = angles(node.typeParameters);
+				if (arrow) oneLine(node.typeParameters.pos, ts.skipTrivia(text, end));
+			}
+			node.parameters.forEach(parameter);
+			if (node.type !== undefined) {
+				annotation(node.type);
+				if (arrow) oneLine(node.type.pos, ts.skipTrivia(text, node.type.end));
+			}
+			if (node.body !== undefined) visit(node.body);
+		}
+
+		/* async, static and the like stay. */
+		function modifiers(node, member) {
+			for (const m of node.modifiers ?? []) switch (m.kind) {
+			case K.AsyncKeyword: case K.StaticKeyword:
+				break;
+			case K.PublicKeyword: case K.PrivateKeyword: case K.ProtectedKeyword: case K.ReadonlyKeyword: case K.OverrideKeyword:
+				if (!member || node.asteriskToken !== undefined || node.name?.kind === K.ComputedPropertyName) no();
+				blank(start(m), m.end);
+				break;
+			case K.AbstractKeyword:
+				if (member) no();
+				blank(start(m), m.end);
+				break;
+			default: /* export, declare, accessor, const, decorators */
+				no();
+			}
+		}
+
+		function member(m) {
+			switch (m.kind) {
+			case K.PropertyDeclaration:
+				if (ts.isIdentifier(m.name) && ["get", "set", "static", "async", "accessor", "declare"].includes(m.name.text)) no();
+				modifiers(m, true);
+				visit(m.name);
+				mark(m.questionToken ?? m.exclamationToken);
+				annotation(m.type);
+				if (m.initializer !== undefined) visit(m.initializer);
+				break;
+			case K.MethodDeclaration: case K.Constructor: case K.GetAccessor: case K.SetAccessor:
+				if (m.body === undefined) no();
+				modifiers(m, true);
+				if (m.name !== undefined) visit(m.name);
+				mark(m.questionToken);
+				signature(m);
+				break;
+			default:
+				visit(m);
+			}
+		}
+
+		function klass(node) {
+			modifiers(node, false);
+			angles(node.typeParameters);
+			for (const clause of node.heritageClauses ?? []) {
+				if (clause.token === K.ImplementsKeyword) {
+					blank(start(clause), clause.end);
+					continue;
+				}
+				for (const base of clause.types) {
+					visit(base.expression);
+					angles(base.typeArguments);
+				}
+			}
+			node.members.forEach(member);
+		}
+
+		/* Each name a number or a text that is written there; alone on its lines, or columns would move. */
+		function enumeration(node) {
+			const name = node.name.text, lines = [];
+			if (node.modifiers !== undefined || !/^[^\S\n\r]*(?:[\n\r]|$)/.test(text.slice(node.end))) no();
+			let value = 0;
+			for (const m of node.members) {
+				if (!ts.isIdentifier(m.name)) no();
+				const key = JSON.stringify(m.name.text), of = m.initializer;
+				if (of === undefined && value === undefined) no();
+				if (of !== undefined && ts.isStringLiteral(of)) {
+					lines.push(`${name}[${key}] = ${JSON.stringify(of.text)};`);
+					value = undefined;
+					continue;
+				}
+				if (of !== undefined) {
+					if (!ts.isNumericLiteral(of) || !/^(?:0|[1-9]\d{0,8})$/.test(of.getText(file))) no();
+					value = Number(of.text);
+				}
+				lines.push(`${name}[${name}[${key}] = ${value++}] = ${key};`);
+			}
+			if (/[^\x20-\x7e]/.test(lines.join(""))) no();
+			blank(start(node), node.end, `var ${name}; (function (${name}) { ${lines.join(" ")} })(${name} || (${name} = {}));`);
+		}
+
+		function visit(node) {
+			const kind = node.kind;
+			if (asItStands[kind]) {
+				if (node.modifiers !== undefined) no(); /* export, declare */
+				ts.forEachChild(node, visit);
+				return;
+			}
+			switch (kind) {
+			case K.BinaryExpression:
+				if (tighter(node.operatorToken.kind) && (node.left.kind === K.AsExpression || node.left.kind === K.SatisfiesExpression)) no();
+				visit(node.left);
+				visit(node.right);
+				break;
+			case K.ConditionalExpression:
+				visit(node.condition);
+				visit(node.whenTrue);
+				visit(node.whenFalse);
+				break;
+			case K.VariableDeclarationList:
+				if (node.flags & ts.NodeFlags.Using) no();
+				node.declarations.forEach(visit);
+				break;
+			case K.VariableDeclaration:
+				visit(node.name);
+				mark(node.exclamationToken);
+				annotation(node.type);
+				if (node.initializer !== undefined) visit(node.initializer);
+				break;
+			case K.AsExpression: case K.SatisfiesExpression:
+				visit(node.expression);
+				endsThere(node);
+				blank(node.expression.end, node.type.end);
+				break;
+			case K.NonNullExpression:
+				visit(node.expression);
+				blank(node.end - 1, node.end);
+				break;
+			case K.CallExpression: case K.NewExpression:
+				visit(node.expression);
+				angles(node.typeArguments);
+				node.arguments?.forEach(visit);
+				break;
+			case K.TaggedTemplateExpression:
+				visit(node.tag);
+				angles(node.typeArguments);
+				visit(node.template);
+				break;
+			case K.InterfaceDeclaration: case K.TypeAliasDeclaration:
+				if (node.modifiers !== undefined) no();
+				blank(start(node), node.end, ";");
+				break;
+			case K.FunctionDeclaration:
+				if (node.body === undefined) no();
+				modifiers(node, false);
+				signature(node);
+				break;
+			case K.FunctionExpression: case K.ArrowFunction:
+				modifiers(node, false);
+				signature(node);
+				break;
+			case K.MethodDeclaration: case K.GetAccessor: case K.SetAccessor: /* of an object */
+				if (node.questionToken !== undefined || node.exclamationToken !== undefined || node.body === undefined) no();
+				modifiers(node, false);
+				visit(node.name);
+				signature(node);
+				break;
+			case K.ClassDeclaration: case K.ClassExpression:
+				klass(node);
+				break;
+			default:
+				no();
+			}
+		}
+
+		try {
+			for (const s of file.statements) if (s.kind === K.EnumDeclaration) enumeration(s); else visit(s);
+		} catch (e) {
+			if (e === NOT_PLAIN) return null;
+			throw e;
+		}
+		let made = "", at = 0;
+		for (const [from, to, instead] of edits) {
+			if (from < at) return null;
+			const gone = text.slice(from, to), line = gone.search(/[\n\r\u2028\u2029]/);
+			made += text.slice(at, from) + instead;
+			if (line < 0) made += " ".repeat(Math.max(0, gone.length - instead.length));
+			else made += gone.slice(Math.min(instead.length, line)).replace(/[^\n\r\u2028\u2029]/g, " ");
+			at = to;
+		}
+		return made + text.slice(at);
+	}
+
 	function message(path, text, d) {
 		const at = d.file && d.start !== undefined ? ts.getLineAndCharacterOfPosition(d.file, d.start) : null;
 		const words = ts.flattenDiagnosticMessageText(d.messageText, "\n");
@@ -86,7 +333,12 @@
 
 	/* `keep`: for stack().  null: unfinished, if `partial`. */
 	function translate(path, text, keep, partial) {
-		const { outputText, diagnostics } = transpile(path, text);
+		const file = parse(path, text), erased = file.parseDiagnostics.length ? null : erase(text, file);
+		if (erased !== null) {
+			sources.delete(path); /* its lines are the source's */
+			return [erased];
+		}
+		const { outputText, diagnostics } = transpile(path, text, file);
 		const errors = diagnostics.filter((d) => d.category === ts.DiagnosticCategory.Error);
 		if (errors.length === 0) {
 			if (keep) sources.set(path, text);
@@ -139,5 +391,5 @@
 		});
 	}
 
-	return { translate, stack, transpile, options };
+	return { translate, stack, transpile, options, parse, erase };
 })()
