@@ -155,12 +155,31 @@
 	Script.prototype.runInThisContext = run; // the console has ours
 	const { Recoverable } = require('repl');
 	const evaluate = repl.eval.bind(repl);
-	const writer = (value) => inspect(value, { showProxy: true });
 	repl.removeAllListeners('exit');
 	repl.input.removeAllListeners('keypress');
 	const OURS = __filename;
 
-	// Frames of ours, and all below them, are nobody's business.
+	// Frames of ours, and all below them, are nobody's business.  What an error has besides its stack is shown
+	// in braces, which begin behind the last frame.
+	const FRAME = /^\s+(at |\.\.\. \d+ lines matching cause)/;
+	const INSIDE = /^\s+\.\.\. |\(?node:(vm|repl|domain|internal)/;
+	const unwound = (text) => {
+		const lines = text.split('\n');
+		for (let at = 0; at < lines.length; at++) {
+			let end = at;
+			while (end < lines.length && FRAME.test(lines[end])) end++;
+			const ours = lines.slice(at, end).findIndex((line) => line.includes(OURS) || INSIDE.test(line));
+			if (ours >= 0) {
+				const last = lines[end - 1];
+				lines.splice(at + ours, end - at - ours);
+				end = at + ours;
+				if (last.endsWith(' {') && end > 0) lines[end - 1] += ' {';
+			}
+			at = Math.max(at, end - 1);
+		}
+		return lines.join('\n');
+	};
+	const writer = (value) => unwound(inspect(value, { showProxy: true }));
 	const words = (error) => {
 		let text;
 		const syntax = error instanceof SyntaxError &&
@@ -171,13 +190,7 @@
 		} catch {
 			text = '[an error that cannot be shown]';
 		}
-		const lines = text.split('\n');
-		const at = lines.findIndex((line) => /^\s+at /.test(line) &&
-			(line.includes(OURS) || /\(?node:(vm|repl|domain|internal)/.test(line)));
-		let end = at < 0 ? lines.length : at;
-		while (at >= 0 && end < lines.length && /^\s+at /.test(lines[end])) end++;
-		if (at >= 0) lines.splice(at, end - at);
-		return `Uncaught ${lines.join('\n')}`;
+		return `Uncaught ${unwound(text)}`;
 	};
 	const brief = (error) => {
 		try {

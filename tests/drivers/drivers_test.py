@@ -417,6 +417,20 @@ class Js(Common, unittest.TestCase):
                          r"    at REPL\d+:2:1\n$")
         self.assertEqual(result.exception, "TypeError: boom")
 
+    def test_errors_show_frames_of_the_code_alone(self):
+        """As values, within values, as causes, and with members of their own, whose braces stay whole."""
+        inner = r"Error: i\n +at REPL\d+:1:\d+\n"
+        for code, shown in (
+                ("new Error('i')", rf"^{inner}$"),
+                ("[new Error('i')]", rf"^\[\n  {inner}\]\n$"),
+                ("Object.assign(new Error('o'), {code: 3})", r"^Error: o\n +at REPL\d+:1:\d+ {\n  code: 3\n}\n$"),
+                ("new Error('o', {cause: new Error('i')})",
+                 rf"^Error: o\n +at REPL\d+:1:\d+ {{\n  \[cause\]: {inner}}}\n$")):
+            self.assertRegex(self.driver.eval(code).out.decode(), shown)
+            self.assertRegex(self.driver.eval(f"throw {code}").err.decode(), shown.replace("^", "^Uncaught ", 1))
+        self.assertRegex(self.driver.eval("fs.readFileSync('/nowhere/at/all')").err.decode(),
+                         r"    at REPL\d+:1:\d+ {\n  errno: -2,\n(.*\n)*}\n$")
+
     def test_error_of_a_timer(self):
         self.ok("setTimeout(() => { throw new Error('later') }, 50); 0", b"0\n")
         self.assertIn(b"later", self.driver.eval("await new Promise((r) => setTimeout(r, 200))").err)
