@@ -21,6 +21,7 @@ typedef struct asked {
 	sb_approval *approval;
 	pthread_t thread;
 	bool mutate;
+	uint32_t door;               /* 0: RUN */
 } asked;
 
 static int approve(void *user, const sb_request *request, const char *why, sb_approval *approval)
@@ -30,7 +31,7 @@ static int approve(void *user, const sb_request *request, const char *why, sb_ap
 	a->calls++;
 	snprintf(a->why, sizeof a->why, "%s", why);
 	assert_int_equal(request->size, sizeof *request);
-	assert_int_equal(request->door, SB_DOOR_RUN);
+	assert_int_equal(request->door, a->door ? a->door : (uint32_t)SB_DOOR_RUN);
 	assert_non_null(request->command);
 	if (a->mutate) {
 		char **argv = (char **)(intptr_t)request->command->argv;
@@ -291,6 +292,43 @@ static void only_yes_is_yes(void **state)
 	assert_int_equal(with_answer(NULL, 0, &err), SB_ERR_POLICY_DENIED);
 }
 
+/* A process that was started is read from, written to and ended without another question. */
+static void a_start_is_asked_about_once(void **state)
+{
+	const sb_predicate commands = { .size = sizeof commands, .what = SB_PREDICATE_COMMAND,
+					.args = LIST("tru*") };
+	const sb_predicate *const list[] = { &commands, NULL };
+	const sb_spec spec = { .size = sizeof spec, .workspace_mode = SB_WORKSPACE_NONE };
+	const sb_command command = { .size = sizeof command, .argv = LIST("true"), .input_kind = SB_INPUT_OPEN };
+	sb_sandbox_options o = { .predicates = list };
+	asked a = { .answer = SB_ALLOW, .door = SB_DOOR_SPAWN };
+	sb_sandbox *sandbox = make(&o, &a);
+	sb_session *session = NULL;
+	sb_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(sb_session_open(sandbox, &spec, NULL, NULL, &session, &err), 0);
+	assert_int_equal(a.calls, 0);
+	for (int started = 1; started <= 2; started++) {
+		sb_process *p = NULL;
+		sb_exit exit = { .size = sizeof exit };
+		size_t written;
+
+		assert_int_equal(sb_session_spawn(session, &command, NULL, &p, &err), 0);
+		assert_int_equal(a.calls, started);
+		sb_process_write(p, "x", 1, NULL, &written, &err);
+		sb_process_resize(p, 10, 10, NULL, &err);
+		sb_process_close_input(p, NULL, &err);
+		assert_int_equal(sb_process_terminate(p, NULL, &err), 0);
+		assert_int_equal(sb_process_wait(p, NULL, &exit, &err), 0);
+		assert_int_equal(sb_process_close(p, NULL, &err), 0);
+		sb_process_free(p);
+		assert_int_equal(a.calls, started);
+	}
+	sb_session_free(session);
+	sb_sandbox_free(sandbox);
+}
+
 static char seen_argv[2][32];
 
 static void look(const sb_box_request *box, const sb_guest_request *guest)
@@ -494,7 +532,7 @@ int main(void)
 		cmocka_unit_test(cwd_outside),	   cmocka_unit_test(custom_and_none),
 		cmocka_unit_test(shell_segments),  cmocka_unit_test(shell_calls),
 		cmocka_unit_test(only_yes_is_yes), cmocka_unit_test(callbacks_change_nothing),
-		cmocka_unit_test(answers_from_elsewhere),
+		cmocka_unit_test(answers_from_elsewhere), cmocka_unit_test(a_start_is_asked_about_once),
 		cmocka_unit_test(allowed),	   cmocka_unit_test(audited),
 		cmocka_unit_test(full_pipe_is_not_waited_for),
 	};

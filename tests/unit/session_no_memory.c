@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * session_no_memory.c - each allocation on the way of a run fails once: the call says so, or does
- * without it; nothing leaks, nothing is left running, and the next call works.
+ * without it; nothing leaks, nothing is left running, and the next call works.  So it is without random bytes.
  *
  * The linker leads the allocator's calls here (--wrap); those of other threads are let through.
  */
@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+
+#include <errno.h>
 
 #include "../../src/session/session.h"
 #include "../fake/fake.h"
@@ -175,9 +177,44 @@ static void each_fails_once(void **state)
 	}
 }
 
+/* ---- random bytes -------------------------------------------------------------------------------- */
+
+static int random_error;      /* of getrandom(); 0 = there are some */
+ssize_t __real_getrandom(void *to, size_t len, unsigned int flags);
+ssize_t __wrap_getrandom(void *to, size_t len, unsigned int flags);
+
+ssize_t __wrap_getrandom(void *to, size_t len, unsigned int flags)
+{
+	if (!random_error)
+		return __real_getrandom(to, len < 5 ? len : 5, flags); /* in pieces */
+	errno = random_error;
+	return -1;
+}
+
+/* An id that could be guessed is none: nothing starts without random bytes. */
+static void without_random_bytes_nothing_starts(void **state)
+{
+	sb_sandbox *sandbox = NULL;
+	sb_session *session = NULL;
+	sb_error err = { 0 };
+
+	(void)state;
+	fake_reset();
+	assert_int_equal(make(&sandbox, &err), 0);
+	random_error = ENOSYS;
+	assert_int_equal(sb_session_open(sandbox, NULL, NULL, NULL, &session, &err), SB_ERR_INTERNAL);
+	assert_null(session);
+	assert_int_equal(run(sandbox, false, &err), SB_ERR_INTERNAL);
+	assert_int_equal(fake_seen.boxes + fake_seen.guests, 0);
+	random_error = 0;
+	assert_int_equal(run(sandbox, false, &err), 0);
+	sb_sandbox_free(sandbox);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_fails_once) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(each_fails_once),
+		cmocka_unit_test(without_random_bytes_nothing_starts) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
