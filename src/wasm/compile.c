@@ -100,7 +100,7 @@ static void hold_memory(uint64_t bytes)
 	const struct rlimit limit = { .rlim_cur = bytes, .rlim_max = bytes };
 
 	if (bytes != SB_UNLIMITED && setrlimit(RLIMIT_DATA, &limit) < 0)
-		_exit(126);
+		_exit(1);
 }
 
 static int compile_job(int fd)
@@ -113,7 +113,7 @@ static int compile_job(int fd)
 	size_t len = 0;
 
 	if (job_open(&k, fd) < 0)
-		return 126;
+		return JOB_NOT_MINE;
 	hold_memory(k.head->memory_bytes);
 	begin = (k.head->bytes + JOB_ALIGN - 1) / JOB_ALIGN * JOB_ALIGN;
 	k.fs = mem_new(0, 0);
@@ -129,9 +129,9 @@ static int compile_job(int fd)
 		if (ftruncate(fd, (off_t)(begin + r.bytes)) < 0 ||
 		    put_all(fd, &entry, sizeof entry, begin + sizeof r) < 0 ||
 		    put_all(fd, made, len, begin + sizeof r + sizeof entry + JOB_ALIGN) < 0)
-			return 126;
+			return 1;
 	}
-	return put_all(fd, &r, sizeof r, begin) < 0 ? 126 : 0;
+	return put_all(fd, &r, sizeof r, begin) < 0;
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* job.c - the worker's side of the memory file: what is to be run, and the world that it sees. */
 #include "worker.h"
+#include "build_id.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -31,7 +31,7 @@
 
 #define OVERHEAD ((uint64_t)96 << 20) /* of engine, heap and results, beside what the guest may have */
 #define TOUCHED_BYTES 65536u
-#define EXIT_REFUSED 126
+#define EXIT_REFUSED JOB_NOT_MINE
 #define EXIT_TRAPPED 134
 
 static worker one;
@@ -340,7 +340,9 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--key") == 0)
 		return puts(engine_key()) < 0;
-	if (fd < 3 || fd > 1000 || job_open(&one, (int)fd) < 0) {
+	if (fd >= 3 && fd <= 1000 && job_open(&one, (int)fd) < 0 && one.head)
+		return JOB_NOT_MINE; /* the host says why */
+	if (!one.head) {
 		fputs("sb-wasm: no job; this program is started by sandbox\n", stderr);
 		return EXIT_REFUSED;
 	}

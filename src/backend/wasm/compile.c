@@ -85,6 +85,8 @@ static int take_result(wasm_box *own, const sb_limits *limits, const sb_guest_ex
 	const uint8_t *data;
 	const char *path;
 
+	if (result_foreign(r, end))
+		return result_tell_foreign("sb-wasmc", err);
 	if (!r || r->kind != RESULT_EXITED ||
 	    !job_next(own->result, own->result_bytes, &at, &e, &path, &data) || e->kind != JOB_MODULE)
 		return failed(r, end, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* job.c - the memory file that a worker gets: see wasm/job.h for its form. */
 #include "wasm.h"
+#include "build_id.h"
 
 #include <errno.h>
 #include <fcntl.h>

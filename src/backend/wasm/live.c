@@ -38,7 +38,8 @@ int live_open(wasm_box *own, int control, sb_error *err)
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &pair[1], sizeof(int));
-		rc = sendmsg(control, &m, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+		/* a worker that is gone by now has an end, which says more than a pipe does */
+		rc = sendmsg(control, &m, MSG_NOSIGNAL) == 1 || errno == EPIPE || errno == ECONNRESET ? 0 : -errno;
 	}
 	fd_close(&pair[1]);
 	own->ask = pair[0];

@@ -61,6 +61,18 @@ const result_head *result_of(wasm_box *box, const sb_limits *limits)
 	return (const result_head *)(const void *)box->result;
 }
 
+bool result_foreign(const result_head *r, const sb_guest_exit *end)
+{
+	return !r && end->outcome == SB_OUTCOME_EXITED && end->code == JOB_NOT_MINE;
+}
+
+int result_tell_foreign(const char *program, sb_error *err)
+{
+	return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "build-id",
+			 "%s and sandbox are of different builds: `make wasm` renews it where they were built, else "
+			 "install both together", program);
+}
+
 /* ---- How it ended ------------------------------------------------------------------------------------ */
 
 static int limit_of(const result_head *r)
@@ -127,6 +139,8 @@ int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err)
 		return rc;
 	box_own(guest->box)->over = true;
 	r = result_of(box_own(guest->box), &guest->box->limits);
+	if (result_foreign(r, end))
+		return result_tell_foreign("sb-wasm", err);
 	if (!r || end->outcome == SB_OUTCOME_UNENFORCEABLE || end->outcome == SB_OUTCOME_LOST)
 		return rc;
 	if (end->outcome == SB_OUTCOME_VIOLATION)

@@ -106,6 +106,9 @@ bool shown_keep(const wasm_shown *of, wasm_shown *shown);
 /* ---- result.c ---------------------------------------------------------------------------------- */
 /* Reads what lies behind the job, once; NULL = nothing that counts. */
 const result_head *result_of(wasm_box *box, const sb_limits *limits);
+/* One of our programs that did not know the job: it was built with another library. */
+bool result_foreign(const result_head *r, const sb_guest_exit *end);
+int result_tell_foreign(const char *program, sb_error *err);
 int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err);
 int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err);
 int wasm_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
