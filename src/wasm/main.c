@@ -217,18 +217,18 @@ static void populate(const char *from, const char *to, int advice)
 /* What each run touches of the program itself, of heap and of stack is there before somebody waits for it. */
 static __attribute__((noinline)) void touch_ahead(void)
 {
-	volatile char deep[TOUCHED_BYTES];
-	char *heap;
+	volatile char deep[TOUCHED_BYTES], *heap;
 
 	mallopt(M_TRIM_THRESHOLD, 1 << 20); /* or what is given back here would not stay */
 	heap = malloc(TOUCHED_BYTES);
 	populate(__executable_start, etext, MADV_POPULATE_READ);
 	populate(data_start, _end, MADV_POPULATE_WRITE);
-	for (size_t i = 0; i < sizeof deep; i += 1024)
+	for (size_t i = 0; i < TOUCHED_BYTES; i += 1024) {
 		deep[i] = 0;
-	if (heap)
-		memset(heap, 1, TOUCHED_BYTES);
-	free(heap);
+		if (heap)
+			heap[i] = 0;
+	}
+	free((void *)heap);
 }
 
 /* A module that comes with the run: whatever its making and its loading do, the walls stand but for what that
