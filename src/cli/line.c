@@ -9,16 +9,44 @@
 #include "cli.h"
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 #ifdef CLI_LINENOISE
 #include <linenoise.h>
 #endif
 
 enum { HISTORY = 1000 };
+
+#ifdef CLI_LINENOISE
+/* ---- a terminal in the editor's hands --------------------------------------------------------- */
+
+static struct termios before;          /* how we found it */
+static volatile sig_atomic_t is_lent;  /* and it is to be set back */
+
+/* The end of this very process: the terminal as before, and then the signal's own way. */
+static void on_end(int number)
+{
+	if (is_lent)
+		tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	raise(number);
+}
+
+static void catch_ends(void)
+{
+	static const int ends[] = { SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS };
+	const struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESETHAND | SA_NODEFER };
+	struct sigaction old;
+
+	for (size_t i = 0; i < CLI_LEN(ends); i++)
+		if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+			sigaction(ends[i], &action, NULL);
+}
+#endif
 
 void line_init(cli_lines *in, bool terminal)
 {
@@ -31,8 +59,10 @@ void line_init(cli_lines *in, bool terminal)
 	/* of one that does not know its width it would ask, and take what is typed for the answer */
 	in->edit = terminal && term != NULL && strcmp(term, "dumb") != 0 &&
 		   ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-	if (in->edit)
-		linenoiseHistorySetMaxLen(HISTORY);
+	if (!in->edit)
+		return;
+	linenoiseHistorySetMaxLen(HISTORY);
+	catch_ends();
 #else
 	(void)term;
 #endif
@@ -122,11 +152,15 @@ int line_raw(cli_lines *in, cli_text *line, int also)
 #ifdef CLI_LINENOISE
 static int edited(const char *prompt, cli_text *line)
 {
+	is_lent = tcgetattr(STDIN_FILENO, &before) == 0;
 	errno = 0;
 	char *text = linenoise(prompt);
+	int why = errno;
+
+	is_lent = 0;
 
 	if (text == NULL)
-		return errno == EAGAIN ? LINE_BROKEN : LINE_END;
+		return why == EAGAIN ? LINE_BROKEN : LINE_END;
 	text_add(line, text);
 	free(text);
 	return line->failed ? LINE_LONG : LINE_READ;
