@@ -70,9 +70,9 @@ typedef struct result_head {
 	uint64_t magic, bytes;           /* of head and entries */
 	uint64_t peak_bytes, memory_refused, fs_bytes, fs_nodes, bytes_refused, nodes_refused;
 	uint64_t calls;
-	uint32_t kind, entries, left_out, stack_overflow;
+	uint32_t kind, entries, links, too_deep; /* these two: what of /out is no entry */
 	int32_t code;
-	uint32_t cut;                    /* 1 = not all of /out is here */
+	uint32_t cut, stack_overflow, reserved; /* cut: 1 = not all of /out that could be here is */
 	char why[400];
 } result_head;
 

@@ -14,7 +14,7 @@
 typedef struct output {
 	const worker *k;
 	uint64_t at, room;
-	uint32_t entries, left_out;
+	uint32_t entries, links, too_deep;
 	bool cut;
 } output;
 
@@ -47,13 +47,13 @@ static bool each(void *user, const char *path, int type, const void *data, uint6
 	job_entry e = { .path_len = (uint32_t)strlen(path), .data_len = len };
 
 	if (!whole || (type != VFS_FILE && type != VFS_DIR)) {
-		o->left_out++;
+		o->too_deep += !whole;
+		o->links += whole;
 		return true;
 	}
 	e.kind = type == VFS_FILE ? JOB_FILE : JOB_DIR;
 	if (len > o->room) {
 		o->cut = true;
-		o->left_out++;
 		return true;
 	}
 	o->room -= len;
@@ -80,7 +80,8 @@ void result_write(worker *k, uint32_t kind, int32_t code)
 	}
 	r.bytes = o.at - begin;
 	r.entries = o.entries;
-	r.left_out = o.left_out;
+	r.links = o.links;
+	r.too_deep = o.too_deep;
 	r.cut = o.cut;
 	r.peak_bytes = k->run.peak_bytes;
 	r.memory_refused = k->memory_refused;

@@ -6,12 +6,14 @@
  * fit counts as none.  It can only tell lies about that guest.
  */
 #include "wasm.h"
+#include "../../vfs/tree.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LEFT_OUT_TOLD 65536u /* more are counted as that many */
 #define SLACK ((uint64_t)16 << 20) /* of heads and names, beside the bytes of /out */
 
 static int read_all(int fd, uint8_t *data, uint64_t len, uint64_t at)
@@ -155,11 +157,23 @@ int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err)
 
 int result_take(sb_tree *tree, const job_entry *e, const char *path, const uint8_t *data, sb_error *err)
 {
-	if (strlen(path) != e->path_len)
+	const sb_node node = { .size = sizeof node, .path = path, .data = e->data_len ? (const void *)data : "",
+			       .len = e->data_len, .what = e->kind == JOB_FILE ? SB_NODE_FILE : SB_NODE_DIR };
+	int rc;
+
+	if (strlen(path) != e->path_len || (e->kind != JOB_FILE && e->kind != JOB_DIR))
 		return 0;
-	if (e->kind == JOB_FILE)
-		return sb_tree_write(tree, path, data, e->data_len, err);
-	return e->kind == JOB_DIR ? sb_tree_mkdir(tree, path, err) : 0;
+	rc = tree_put_raw(tree, &node, err); /* the guest's own bytes, as of any backend */
+	if (rc == SB_ERR_INVALID_PATH && e->kind == JOB_FILE)
+		tree_leave_out(tree, SB_LEFT_TOO_DEEP);
+	return rc;
+}
+
+/* The worker's own numbers, which are only as true as the guest lets them be. */
+static void tell_left_out(sb_tree *tree, uint32_t count, int why)
+{
+	for (uint32_t i = 0; i < count && i < LEFT_OUT_TOLD; i++)
+		tree_leave_out(tree, why);
 }
 
 int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err)
@@ -179,6 +193,8 @@ int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err)
 		if (rc == SB_ERR_FS_QUOTA || rc == SB_ERR_TOO_MANY_FILES || rc == SB_ERR_NO_MEMORY)
 			return rc;
 	}
+	tell_left_out(tree, r->links, SB_LEFT_LINK);
+	tell_left_out(tree, r->too_deep, SB_LEFT_TOO_DEEP);
 	if (r->cut)
 		return error_set(err, SB_ERR_FS_QUOTA, "collect",
 				 "not all of /out fits the limit of what is collected (collect_bytes)");
