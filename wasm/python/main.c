@@ -89,10 +89,62 @@ extern void __wasm_call_ctors(void), __wasm_call_dtors(void);
 extern int __main_void(void);
 _Noreturn extern void __wasi_proc_exit(uint32_t code);
 
+/* While the snapshot is made, what differs from one making to the next is the same: what is drawn, times, and where
+ * a file lies.  Some of it stays in memory (an allocator's cookies, a freed stat), and all of it is drawn anew where
+ * it matters (renew(), random of the run).  The linker puts these before wasi-libc's own. */
+static bool is_making;
+
+__wasi_errno_t __real___wasi_random_get(uint8_t *data, __wasi_size_t len);
+__wasi_errno_t __wrap___wasi_random_get(uint8_t *data, __wasi_size_t len);
+__wasi_errno_t __real___wasi_clock_time_get(__wasi_clockid_t id, __wasi_timestamp_t precision, __wasi_timestamp_t *now);
+__wasi_errno_t __wrap___wasi_clock_time_get(__wasi_clockid_t id, __wasi_timestamp_t precision, __wasi_timestamp_t *now);
+__wasi_errno_t __real___wasi_fd_filestat_get(__wasi_fd_t fd, __wasi_filestat_t *st);
+__wasi_errno_t __wrap___wasi_fd_filestat_get(__wasi_fd_t fd, __wasi_filestat_t *st);
+__wasi_errno_t __real___wasi_path_filestat_get(__wasi_fd_t fd, __wasi_lookupflags_t flags, const char *path, __wasi_filestat_t *st);
+__wasi_errno_t __wrap___wasi_path_filestat_get(__wasi_fd_t fd, __wasi_lookupflags_t flags, const char *path, __wasi_filestat_t *st);
+
+__wasi_errno_t __wrap___wasi_random_get(uint8_t *data, __wasi_size_t len)
+{
+	if (!is_making)
+		return __real___wasi_random_get(data, len);
+	for (__wasi_size_t i = 0; i < len; i++)
+		data[i] = (uint8_t)(i * 37 + 11);
+	return __WASI_ERRNO_SUCCESS;
+}
+
+__wasi_errno_t __wrap___wasi_clock_time_get(__wasi_clockid_t id, __wasi_timestamp_t precision, __wasi_timestamp_t *now)
+{
+	if (!is_making)
+		return __real___wasi_clock_time_get(id, precision, now);
+	*now = 1700000000ull * 1000000000;
+	return __WASI_ERRNO_SUCCESS;
+}
+
+static __wasi_errno_t anywhere(__wasi_errno_t rc, __wasi_filestat_t *st)
+{
+	if (rc == __WASI_ERRNO_SUCCESS && is_making) {
+		st->dev = st->ino = st->nlink = 1;
+		st->atim = st->mtim = st->ctim = 1700000000ull * 1000000000;
+	}
+	return rc;
+}
+
+__wasi_errno_t __wrap___wasi_fd_filestat_get(__wasi_fd_t fd, __wasi_filestat_t *st)
+{
+	return anywhere(__real___wasi_fd_filestat_get(fd, st), st);
+}
+
+__wasi_errno_t __wrap___wasi_path_filestat_get(__wasi_fd_t fd, __wasi_lookupflags_t flags, const char *path, __wasi_filestat_t *st)
+{
+	return anywhere(__real___wasi_path_filestat_get(fd, flags, path, st), st);
+}
+
 __attribute__((export_name("wizer.initialize"))) void guest_snapshot(void)
 {
+	is_making = true;
 	__wasm_call_ctors();
 	snapshot();
+	is_making = false;
 }
 
 /* _start of the module with the snapshot in it: constructors have run already. */
