@@ -7,6 +7,7 @@
  */
 #include "repl.h"
 #include "live.h"
+#include "../vfs/tree.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -402,7 +403,7 @@ static int take_out(evaluation *v, sb_error *err)
 
 		pthread_mutex_unlock(&s->lock);
 		code = box ? table->get(box, "/out", &call, tree, &why) : 0;
-		if (box && code >= 0 && sb_tree_count(tree) && table->remove)
+		if (box && code >= 0 && tree_found_any(tree) && table->remove)
 			code = table->remove(box, "/out", &call, &why);
 		pthread_mutex_lock(&s->lock);
 		turn_give(s);

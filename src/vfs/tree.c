@@ -22,6 +22,7 @@ struct sb_tree {
 	order nodes;
 	uint64_t bytes, max_bytes, max_nodes;
 	uint64_t left_out[SB_LEFT_COUNT];
+	bool passed_dir;
 };
 
 static int tree_refuse(sb_error *err, int code, const char *path, const char *why)
@@ -285,6 +286,23 @@ void tree_leave_out(sb_tree *tree, int why)
 	tree_lock(tree);
 	tree->left_out[why]++;
 	tree_unlock(tree);
+}
+
+void tree_pass_dir(sb_tree *tree)
+{
+	tree_lock(tree);
+	tree->passed_dir = true;
+	tree_unlock(tree);
+}
+
+int tree_found_any(const sb_tree *tree)
+{
+	bool passed;
+
+	tree_lock(tree);
+	passed = tree->passed_dir;
+	tree_unlock(tree);
+	return passed || sb_tree_count(tree) > 0 || sb_tree_left_out(tree, 0) > 0;
 }
 
 uint64_t sb_tree_left_out(const sb_tree *tree, int why)

@@ -14,5 +14,9 @@ int tree_put(sb_tree *tree, const sb_node *node, sb_error *err);
 int tree_put_raw(sb_tree *tree, const sb_node *node, sb_error *err);
 /* One more that the tree does not have. */
 void tree_leave_out(sb_tree *tree, int why);
+/* A directory where a collector was, which gets no node of its own. */
+void tree_pass_dir(sb_tree *tree);
+/* 1 = a collector found something: a node, a directory, or what was left out. */
+int tree_found_any(const sb_tree *tree);
 
 #endif /* SB_VFS_TREE_H */

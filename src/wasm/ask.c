@@ -116,7 +116,10 @@ static bool gather(void *user, const char *path, int type, const void *data, uin
 			      .path_len = (uint32_t)strlen(path), .data_len = len };
 
 	if (!whole || (type != VFS_FILE && type != VFS_DIR) || len > g->left) {
-		g->head->cut += g->fd < 0;
+		uint32_t *why = !whole ? &g->head->too_deep :
+				type != VFS_FILE && type != VFS_DIR ? &g->head->links : &g->head->cut;
+
+		*why += g->fd < 0;
 		return true;
 	}
 	g->left -= len;
@@ -131,7 +134,7 @@ static bool answer(const worker *k, ask_head *head, const char *dir)
 	gathering g = { .fd = -1, .head = head, .left = head->room };
 
 	head->bytes = sizeof *head;
-	head->entries = head->cut = 0;
+	head->entries = head->cut = head->links = head->too_deep = 0;
 	if (head->what == ASK_GET && !head->rc)
 		head->rc = mem_walk(k->fs, dir, gather, &g);
 	if (!ask_write(k->ask, head, sizeof *head))

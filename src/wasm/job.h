@@ -91,7 +91,7 @@ typedef struct ask_head {
 	uint64_t room;
 	uint32_t what, entries;
 	int32_t rc;                      /* of an answer: 0 or -errno of Linux */
-	uint32_t cut;                    /* entries that were left out for `room`, or are no file */
+	uint32_t cut, links, too_deep, reserved; /* what is no entry: for want of `room`, or as in result_head */
 } ask_head;
 
 /* The next entry at *at of `len` bytes; false = the end, or broken (then *at < len). */

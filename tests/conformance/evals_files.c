@@ -24,6 +24,10 @@ static void files_of_each(void **state)
 			     "os.symlink('/etc/passwd', '/out/link')\nos.chmod('/out/sub', 0)\nNone");
 	assert_int_equal(a.files, 3);
 	ok(eval("os.listdir('/out')"), "[]\n");
+	(void)eval("os.mkdir('/out/alone')\nNone"); /* no file, and yet something */
+	ok(eval("os.listdir('/out')"), "[]\n");
+	(void)eval("os.symlink('x', '/out/link')\nNone");
+	ok(eval("os.listdir('/out')"), "[]\n");
 	ok(eval("print(open('/work/stays').read())"), "2\n");
 	ok(eval_in(session, (sb_command){ .files = (const sb_file *const[]){ &in, NULL } },
 		   "print(open('/in/given.txt').read())", NULL),

@@ -158,6 +158,7 @@ static int take_entry(collector *c, int dir, const char *name, size_t len, unsig
 	} else {
 		int sub = open_entry(c, dir, name, O_DIRECTORY);
 
+		tree_pass_dir(c->tree);
 		if (sub < 0)
 			tree_leave_out(c->tree, SB_LEFT_UNREADABLE);
 		else

@@ -206,6 +206,8 @@ int wasm_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, 
 
 	if (!rc)
 		rc = take(tree, answer, head.bytes, err);
+	if (!rc)
+		rc = result_tell_left_out(tree, head.links, head.too_deep, head.cut, err);
 	free(answer);
 	return rc;
 }

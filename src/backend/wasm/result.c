@@ -158,22 +158,34 @@ int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err)
 int result_take(sb_tree *tree, const job_entry *e, const char *path, const uint8_t *data, sb_error *err)
 {
 	const sb_node node = { .size = sizeof node, .path = path, .data = e->data_len ? (const void *)data : "",
-			       .len = e->data_len, .what = e->kind == JOB_FILE ? SB_NODE_FILE : SB_NODE_DIR };
+			       .len = e->data_len, .what = SB_NODE_FILE };
 	int rc;
 
-	if (strlen(path) != e->path_len || (e->kind != JOB_FILE && e->kind != JOB_DIR))
+	if (e->kind == JOB_DIR)
+		tree_pass_dir(tree);
+	if (strlen(path) != e->path_len || e->kind != JOB_FILE)
 		return 0;
 	rc = tree_put_raw(tree, &node, err); /* the guest's own bytes, as of any backend */
-	if (rc == SB_ERR_INVALID_PATH && e->kind == JOB_FILE)
+	if (rc == SB_ERR_INVALID_PATH)
 		tree_leave_out(tree, SB_LEFT_TOO_DEEP);
 	return rc;
 }
 
-/* The worker's own numbers, which are only as true as the guest lets them be. */
-static void tell_left_out(sb_tree *tree, uint32_t count, int why)
+static void leave_out(sb_tree *tree, uint32_t count, int why)
 {
 	for (uint32_t i = 0; i < count && i < LEFT_OUT_TOLD; i++)
 		tree_leave_out(tree, why);
+}
+
+/* The worker's own numbers, which are only as true as the guest lets them be. */
+int result_tell_left_out(sb_tree *tree, uint32_t links, uint32_t too_deep, uint32_t cut, sb_error *err)
+{
+	leave_out(tree, links, SB_LEFT_LINK);
+	leave_out(tree, too_deep, SB_LEFT_TOO_DEEP);
+	if (cut)
+		return error_set(err, SB_ERR_FS_QUOTA, "collect",
+				 "not all of /out fits the limit of what is collected (collect_bytes)");
+	return 0;
 }
 
 int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err)
@@ -193,12 +205,7 @@ int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err)
 		if (rc == SB_ERR_FS_QUOTA || rc == SB_ERR_TOO_MANY_FILES || rc == SB_ERR_NO_MEMORY)
 			return rc;
 	}
-	tell_left_out(tree, r->links, SB_LEFT_LINK);
-	tell_left_out(tree, r->too_deep, SB_LEFT_TOO_DEEP);
-	if (r->cut)
-		return error_set(err, SB_ERR_FS_QUOTA, "collect",
-				 "not all of /out fits the limit of what is collected (collect_bytes)");
-	return 0;
+	return result_tell_left_out(tree, r->links, r->too_deep, r->cut, err);
 }
 
 int wasm_usage(sb_box *box, sb_guest *guest, sb_usage *usage)

@@ -113,7 +113,9 @@ int wasm_reap(sb_guest *guest, sb_guest_exit *end, sb_error *err);
 int wasm_collect(sb_box *box, const sb_call *call, sb_tree *tree, sb_error *err);
 int wasm_usage(sb_box *box, sb_guest *guest, sb_usage *usage);
 
-/* One entry of /out into a tree; a name that no tree takes is told, too. */
+/* What is no entry; `cut`: for want of room. */
+int result_tell_left_out(sb_tree *tree, uint32_t links, uint32_t too_deep, uint32_t cut, sb_error *err);
+/* One entry of /out into a tree, if it is a file; a name that no tree takes is told, too. */
 int result_take(sb_tree *tree, const job_entry *e, const char *path, const uint8_t *data, sb_error *err);
 
 /* ---- live.c ------------------------------------------------------------------------------------- */
