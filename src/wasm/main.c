@@ -228,6 +228,7 @@ static __attribute__((noinline)) void touch_ahead(void)
 		if (heap)
 			heap[i] = 0;
 	}
+	(void)deep[0];
 	free((void *)heap);
 }
 

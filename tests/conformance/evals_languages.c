@@ -165,6 +165,41 @@ static void each_language_says_it_its_way(void **state)
 	}
 }
 
-EVALS_MAIN(TEST(other_languages), TEST(each_language_is_interrupted),
+/* What an interrupt of code that computes left behind hides none of code that waits. */
+static void a_wait_after_a_loop_is_interrupted(void **state)
+{
+	static const struct {
+		const char *language, *loop, *wait, *exception;
+	} all[] = {
+		{ "js", "for (;;);", "await new Promise((f) => setTimeout(f, 600000))", "interrupted" },
+		{ "ts", "for (;;);", "await new Promise((f: () => void) => setTimeout(f, 600000))", "interrupted" },
+		{ "python", "while True: pass", "import time; time.sleep(600)", "KeyboardInterrupt" },
+		{ "bash", "while :; do :; done", "sleep 600", "interrupted" },
+	};
+
+	(void)state;
+	if (w.is_fake)
+		skip();
+	for (size_t i = 0; i < COUNT(all); i++) {
+		how.language = all[i].language;
+		if (!strcmp(how.language, on_wasm() ? "bash" : "ts") || try_open(&session) == SB_ERR_NOT_FOUND)
+			continue;
+		assert_non_null(session);
+		for (unsigned round = 0; round < 6; round++) {
+			other o = { .code = round % 2 ? all[i].wait : all[i].loop };
+
+			start(&o);
+			interrupt_after(round / 2 * 10000);
+			join(&o);
+			if (o.got.rc || !strstr(o.got.exception, all[i].exception))
+				fail_msg("%s, round %u: %d \"%s\" \"%s\"", all[i].language, round, o.got.rc,
+					 o.got.exception, o.got.message);
+		}
+		sb_session_free(session);
+		session = NULL;
+	}
+}
+
+EVALS_MAIN(TEST(other_languages), TEST(each_language_is_interrupted), TEST(a_wait_after_a_loop_is_interrupted),
 	   TEST(each_language_throws_anything),
 	   TEST(each_language_says_it_its_way));

@@ -26,11 +26,8 @@ void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables);
 /* A module's name as seen from `base`; js_free() it. */
 char *engine_join(JSContext *ctx, const char *base, const char *name);
 
-/* Waits for the next timer or descriptor and calls its function; false: nothing to wait for, or it threw. */
+/* Waits for the next timer, descriptor or interrupt and calls its function; false: nothing to wait for, or it threw. */
 bool libc_wait(JSContext *ctx);
-
-/* Two words: bit 2 of the first is an interrupt that ends a wait. */
-volatile void *libc_signals(void);
 
 /* ---- main.c, session.c ---- */
 /* This promise's rejection is told elsewhere. */

@@ -406,7 +406,7 @@ static void step(void)
 
 _Noreturn void js_session(JSContext *of, JSValueConst shown)
 {
-	const guest_bell_word words[] = { { &rung, 1 }, { libc_signals(), 1u << 2 } };
+	const guest_bell_word words[] = { { &rung, 1 } };
 
 	ctx = of;
 	inspect = JS_DupValue(ctx, shown);
