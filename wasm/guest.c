@@ -87,16 +87,18 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, s
 
 /* ---- Evaluation sessions ---------------------------------------------------------------------- */
 
-enum { CONTROL = 4 };
+static int control = -1; /* its number, high, is in the environment */
 
 __attribute__((import_module("sandbox"), import_name("bell"))) int sandbox_bell(const void *words, size_t count);
 
 bool guest_has_session(void)
 {
-	bool has = getenv("SANDBOX_CONTROL") != NULL;
+	const char *number = getenv("SANDBOX_CONTROL");
 
+	if (number != NULL)
+		control = atoi(number);
 	unsetenv("SANDBOX_CONTROL");
-	return has;
+	return control >= 0;
 }
 
 size_t guest_control_read(void *data, size_t cap)
@@ -104,14 +106,14 @@ size_t guest_control_read(void *data, size_t cap)
 	ssize_t n;
 
 	do
-		n = read(CONTROL, data, cap);
+		n = read(control, data, cap);
 	while (n < 0 && errno == EINTR);
 	return n > 0 ? (size_t)n : 0;
 }
 
 bool guest_control_waiting(void)
 {
-	struct pollfd fd = { .fd = CONTROL, .events = POLLIN };
+	struct pollfd fd = { .fd = control, .events = POLLIN };
 	int n;
 
 	do /* an interrupt is told once */
@@ -125,7 +127,7 @@ void guest_control_write(const void *data, size_t len)
 	const char *at = data;
 
 	while (len > 0) {
-		ssize_t n = write(CONTROL, at, len);
+		ssize_t n = write(control, at, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;

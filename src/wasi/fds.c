@@ -48,6 +48,7 @@ void wasi_release(wasi *w)
 {
 	for (uint32_t i = 0; i < w->fd_count; i++)
 		fds_close(&w->fd[i]);
+	fds_close(&w->control);
 	free(w->fd);
 	w->fd = NULL;
 	w->fd_count = w->fd_room = 0;
@@ -71,6 +72,8 @@ wasi_fd *fds_get(const wasi *w, uint64_t number)
 {
 	uint32_t n = (uint32_t)number;
 
+	if (n == WASI_CONTROL_FD)
+		return w->control.open ? (wasi_fd *)&w->control : NULL;
 	return n < w->fd_count && w->fd[n].open ? &w->fd[n] : NULL;
 }
 
@@ -121,6 +124,11 @@ int wasi_add_stream(wasi *w, int host, uint8_t type, uint64_t rights)
 	if (n >= 0)
 		w->fd[n] = (wasi_fd){ .host = host, .type = type, .rights = rights, .open = true };
 	return n;
+}
+
+void wasi_add_control(wasi *w, int host, uint8_t type, uint64_t rights)
+{
+	w->control = (wasi_fd){ .host = host, .type = type, .rights = rights, .open = true };
 }
 
 int wasi_add_preopen(wasi *w, vfs *fs, vfs_file *dir, const char *name, bool readonly)

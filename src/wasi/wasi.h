@@ -70,6 +70,7 @@ typedef struct wasi {
 	uint64_t mem_len;
 	wasi_fd *fd;
 	uint32_t fd_count, fd_room, fd_max;
+	wasi_fd control;         /* WASI_CONTROL_FD */
 	const char *const *argv, *const *env; /* NULL-ended; the caller's */
 	int64_t monotonic_base_ns, cpu_base_ns, thread_base_ns;
 	int32_t exit_code;
@@ -90,6 +91,9 @@ void wasi_init(wasi *w, uint32_t fd_max);
 void wasi_release(wasi *w); /* closes files, not the streams */
 /* At the lowest free number; the number, or -1: no memory or room. */
 int wasi_add_stream(wasi *w, int host, uint8_t type, uint64_t rights);
+/* A stream at WASI_CONTROL_FD, far above what loops over descriptors reach. */
+void wasi_add_control(wasi *w, int host, uint8_t type, uint64_t rights);
+#define WASI_CONTROL_FD 1000000000u
 int wasi_add_preopen(wasi *w, vfs *fs, vfs_file *dir, const char *name, bool readonly);
 /* Clocks begin to count from now on. */
 void wasi_start_clocks(wasi *w);

@@ -101,7 +101,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
 		       SB_UNLIMITED : a + b;
 }
 
-/* The interface's streams; the root is 3, a control stream 4. */
+/* The interface's streams; the root is 3. */
 static int lay_descriptors(worker *k)
 {
 	const uint64_t common = WASI_R_POLL | WASI_R_STAT | WASI_R_SET_FLAGS;
@@ -115,12 +115,10 @@ static int lay_descriptors(worker *k)
 			return -1;
 	if (wasi_add_preopen(&k->w, mem_vfs(k->fs), mem_root(k->fs), "/", false) != 3)
 		return -1;
-	if (k->head->control)
-		k->w.wait = ask_wait;
-	if (k->head->control &&
-	    wasi_add_stream(&k->w, 3, WASI_T_STREAM,
-			    common | WASI_R_READ | WASI_R_WRITE | WASI_R_SHUTDOWN) != 4)
-		return -1;
+	if (!k->head->control)
+		return 0;
+	k->w.wait = ask_wait;
+	wasi_add_control(&k->w, 3, WASI_T_STREAM, common | WASI_R_READ | WASI_R_WRITE | WASI_R_SHUTDOWN);
 	return 0;
 }
 

@@ -525,7 +525,13 @@ static void junk_on_the_control_stream(void **state)
 		return;
 	}
 	NEEDS_REAL();
-	answer a = eval("import os\nos.write(4, b'D' * 99)");
+	answer a = eval("import os\nos.closerange(4, 3000)\n"
+			"for n in range(4, 3000):\n"
+			" try: os.write(n, b'D' * 99); print(n)\n"
+			" except OSError: pass");
+
+	ok(a, "");
+	a = eval("os.write(10 ** 9, b'D' * 99)");
 
 	assert_int_equal(a.outcome, SB_OUTCOME_VIOLATION);
 	killed(a, SB_ERR_FORBIDDEN);
