@@ -18,6 +18,7 @@
 	const { inspect } = util;
 	const { from, concat } = Buffer;
 	const { readSync, writeSync } = fs;
+	const later = setImmediate; // code may name something else so
 
 	// An interrupt that strikes within a stream's machinery leaves it dead: these have none.
 	const writeAll = (fd, data) => {
@@ -208,15 +209,23 @@
 		frame(kind, payload);
 		next();
 	};
+	// What it has left to be told, such as a rejection that nobody handles, Node tells before the next turn of its
+	// loop: that is still this evaluation's.
+	const end = (mine, status) => {
+		mine.ended = true;
+		later(() => finish(mine, 'D', status));
+	};
 	const fail = (mine, error) => {
+		if (mine.ended) return;
 		const interrupted = error && error.code === INTERRUPTED;
 		if (interrupted && !error.told) owed = false;
 		repl.lastError = error;
 		errWrite(interrupted ? 'Uncaught interrupt\n' : `${words(error)}\n`);
 		frame('X', cut(interrupted ? 'interrupted' : brief(error)));
-		finish(mine, 'D', '1');
+		end(mine, '1');
 	};
 	const succeed = (mine, value) => {
+		if (mine.ended) return;
 		if (value !== undefined) {
 			let text;
 			try {
@@ -229,7 +238,7 @@
 			outWrite(`${text}\n`);
 			frame('V', cut(text));
 		}
-		finish(mine, 'D', '0');
+		end(mine, '0');
 	};
 
 	// ---- input: only a closed descriptor's number can be given to another file -------------------
@@ -293,7 +302,7 @@
 	const begin = (payload) => {
 		const flags = parseInt(payload.toString('latin1', 0, 2), 16);
 		const length = parseInt(payload.toString('latin1', 2, 10), 16);
-		const mine = { given: false, threw: false, result: undefined };
+		const mine = { given: false, threw: false, ended: false, result: undefined };
 		const partial = flags & 1;
 		const code = payload.toString('utf8', 10, 10 + length);
 		current = mine;
@@ -304,7 +313,7 @@
 		giveInput(mine, payload.subarray(10 + length));
 		// An interrupt at the very end of the script can end us in the middle, too.
 		let returned = false;
-		setImmediate(() => {
+		later(() => {
 			if (returned) return;
 			delete process.listenerCount;
 			if (current === mine) fail(mine, { code: INTERRUPTED });

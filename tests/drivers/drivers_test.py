@@ -406,6 +406,15 @@ class Js(Common, unittest.TestCase):
         self.ok("const a = await new Promise((r) => setTimeout(() => r('late'), 20)); a", b"'late'\n")
         self.ok("a", b"'late'\n")
 
+    def test_rejections_are_told_at_once(self):
+        for code in ("Promise.reject(5); undefined", "Promise.reject(5); null.x", "await Promise.reject(5).catch(() => {}); Promise.reject(5); 1"):
+            self.assertIn(b"UnhandledPromiseRejection", self.driver.eval(code).err)
+            self.assertIn(b"TypeError", self.driver.eval("null.x").err)
+            self.ok("7", b"7\n")
+        self.ok("let when = 'now'; queueMicrotask(() => { when = 'later' }); ({ when })", b"{ when: 'now' }\n")
+        self.ok("globalThis.setImmediate = () => {}; 1", b"1\n")
+        self.ok("2", b"2\n")
+
     def test_interrupt_of_what_is_awaited(self):
         for _ in range(3):
             self.stopped("console.log('go'); await new Promise(() => setTimeout(() => {}, 1e6))")
