@@ -574,8 +574,8 @@ class Bash(Common, unittest.TestCase):
         self.assertNotIn(b"socket", self.driver.eval("ls -l /proc/self/fd").out)
 
     def test_background_goes_on(self):
-        self.ok("(sleep 0.05; echo late) & :")
-        self.assertEqual(self.driver.eval("wait").out, b"late\n")
+        self.ok("d=$(mktemp -d); mkfifo $d/go; (read x <$d/go; echo late) & :")
+        self.assertEqual(self.driver.eval("echo >$d/go; wait; rm -r $d").out, b"late\n")
 
 
 if __name__ == "__main__":
