@@ -122,6 +122,13 @@ bool guest_control_waiting(void)
 	return n > 0;
 }
 
+bool guest_control_wait(void)
+{
+	struct pollfd fd = { .fd = control, .events = POLLIN };
+
+	return poll(&fd, 1, -1) >= 0 || errno != EINTR;
+}
+
 void guest_control_write(const void *data, size_t len)
 {
 	const char *at = data;

@@ -21,6 +21,8 @@ bool guest_has_session(void);
 size_t guest_control_read(void *data, size_t cap);
 /* Is there something to be read? */
 bool guest_control_waiting(void);
+/* Until there is; false: an interrupt came before. */
+bool guest_control_wait(void);
 /* All of it; ends the guest if the host has gone. */
 void guest_control_write(const void *data, size_t len);
 /* Standard input is this file from now on; of /dev/null, which is not there: nothing. */

@@ -40,6 +40,22 @@ static PyObject *control_write(PyObject *self, PyObject *data)
 	Py_RETURN_NONE;
 }
 
+static PyObject *control_waiting(PyObject *self, PyObject *none)
+{
+	(void)self, (void)none;
+	return PyBool_FromLong(guest_control_waiting());
+}
+
+/* As select.select() waits: handlers of signals run meanwhile, and may raise. */
+static PyObject *control_wait(PyObject *self, PyObject *none)
+{
+	(void)self, (void)none;
+	while (!guest_control_wait())
+		if (PyErr_CheckSignals() < 0)
+			return NULL;
+	Py_RETURN_NONE;
+}
+
 static PyObject *control_input(PyObject *self, PyObject *path)
 {
 	const char *text = PyUnicode_AsUTF8(path);
@@ -69,6 +85,8 @@ PyObject *session_module(void)
 	static PyMethodDef functions[] = {
 		{ "read", control_read, METH_VARARGS, NULL },
 		{ "write", control_write, METH_O, NULL },
+		{ "waiting", control_waiting, METH_NOARGS, NULL },
+		{ "wait", control_wait, METH_NOARGS, NULL },
 		{ "input", control_input, METH_O, NULL },
 		{ "listen", control_listen, METH_NOARGS, NULL },
 		{ NULL, NULL, 0, NULL },
