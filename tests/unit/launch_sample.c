@@ -714,7 +714,7 @@ static bool runs_are_counted(void)
 	return runs;
 }
 
-/* Looks until one opens nothing. */
+/* Looks until one opens nothing (where a sanitizer has the calls, nobody counts). */
 static launch_sample rest(const box *b, sample_rest *r)
 {
 	launch_sample s;
@@ -723,11 +723,29 @@ static launch_sample rest(const box *b, sample_rest *r)
 	for (looks = 0; looks < 2000; looks++) {
 		opened = 0;
 		assert_int_equal(sample_rest_look(r, b->proc, &s), 0);
-		if (!opened)
+		if (!opened && r->sure)
 			return s;
 		usleep(1000);
 	}
 	fail_msg("it is never found at rest");
+	return s;
+}
+
+/* The same, and a whole look taken meanwhile: who has been woken and waits for a processor has not run yet. */
+static launch_sample rest_and_look(const box *b, sample_rest *r, launch_sample *whole)
+{
+	launch_sample s, after;
+	int looks;
+
+	for (looks = 0; looks < 2000; looks++) {
+		s = rest(b, r);
+		*whole = look_into(b);
+		opened = 0;
+		assert_int_equal(sample_rest_look(r, b->proc, &after), 0);
+		if (!opened && r->sure)
+			return s;
+	}
+	fail_msg("it does not stay at rest");
 	return s;
 }
 
@@ -743,8 +761,7 @@ static void one_that_rests_costs_nothing(void **state)
 	if (!runs_are_counted() || !box_open(&b, body_sleepers))
 		skip();
 	for (round = 0; round < 30; round++) {
-		s = rest(&b, &r);
-		whole = look_into(&b);
+		s = rest_and_look(&b, &r, &whole);
 		assert_int_equal(s.memory_bytes, whole.memory_bytes);
 		assert_int_equal(s.processes, whole.processes);
 		if (write(b.talk, round % 2 ? "1" : "2", 1) != 1 || read(b.talk, &c, 1) != 1)
