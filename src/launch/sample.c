@@ -224,14 +224,6 @@ const sample_process *sample_seen(uint32_t i)
 	return i <= seen.count ? &seen.at[i - 1] : NULL;
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* ---- Looks -------------------------------------------------------------------------------------- */
 
 static bool counts(const sample_process *p)
@@ -271,7 +263,7 @@ static int look_once(int proc_fd, int root_pid, launch_sample *out)
 
 int sample_tree(int proc_fd, int root_pid, launch_sample *out)
 {
-	uint64_t begin = now_us(), most = 0;
+	uint64_t begin = sample_now_us(), most = 0;
 	int pass, rc = 0;
 
 	seen.gone = true;
@@ -282,7 +274,7 @@ int sample_tree(int proc_fd, int root_pid, launch_sample *out)
 		most = out->memory_bytes > most ? out->memory_bytes : most;
 	}
 	out->memory_bytes = most;
-	out->took_us = now_us() - begin;
+	out->took_us = sample_now_us() - begin;
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define UNLIMITED ((uint64_t)-1)
@@ -205,6 +206,14 @@ uint64_t sample_memory_exact(int proc_fd, const sample_process *p)
 	    !strstr(text, "\nPss_Anon:"))
 		return sample_memory(proc_fd, p);
 	return sum_lines(text, keys, sizeof keys / sizeof keys[0]);
+}
+
+uint64_t sample_now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 /* ---- When to look next ------------------------------------------------------------------------ */

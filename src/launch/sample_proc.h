@@ -25,6 +25,7 @@ struct sample_dirent {
 	uint8_t type;
 	char name[];
 };
+uint64_t sample_now_us(void);            /* CLOCK_MONOTONIC */
 int sample_number(const char *name);   /* a pid or tid as a name; 0 = it is none */
 
 /* Writes "PID/name", or "PID/task/TID/name" with a tid; "" where it does not fit (80 bytes do). */

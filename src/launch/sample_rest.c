@@ -15,18 +15,9 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WHOLE_LOOK_US 1000000u
-
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static void forget(sample_rest *r)
 {
@@ -135,13 +126,13 @@ static bool saw_these(const sample_rest *r)
 
 int sample_rest_look(sample_rest *r, int proc_fd, launch_sample *out)
 {
-	uint64_t begin = now_us();
+	uint64_t begin = sample_now_us();
 	bool as_before;
 	int rc;
 
 	if (r->sure && begin < r->until_us && none_ran(r)) {
 		*out = r->last;
-		out->took_us = now_us() - begin;
+		out->took_us = sample_now_us() - begin;
 		return 0;
 	}
 	rc = sample_tree(proc_fd, SAMPLE_BOX, out);

@@ -93,7 +93,7 @@ void wasi_release(wasi *w); /* closes files, not the streams */
 int wasi_add_stream(wasi *w, int host, uint8_t type, uint64_t rights);
 /* A stream at WASI_CONTROL_FD, far above what loops over descriptors reach. */
 void wasi_add_control(wasi *w, int host, uint8_t type, uint64_t rights);
-#define WASI_CONTROL_FD 1000000000u
+#define WASI_CONTROL_FD 1000000000
 int wasi_add_preopen(wasi *w, vfs *fs, vfs_file *dir, const char *name, bool readonly);
 /* Clocks begin to count from now on. */
 void wasi_start_clocks(wasi *w);

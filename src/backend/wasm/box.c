@@ -7,6 +7,7 @@
  * along with the spawn.
  */
 #include "wasm.h"
+#include "../../wasi/wasi.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,9 @@
 #define KILL_GRACE_MS 300u    /* for a worker to tell what lies in /out, once its time is over */
 #define JOB_SLACK ((uint64_t)48 << 20)
 #define CODE_DIR "/run/code"
-#define CONTROL_NAME "SANDBOX_CONTROL=1000000000" /* WASI_CONTROL_FD */
+#define AS_TEXT(number) #number
+#define NUMBERED(name, number) name "=" AS_TEXT(number)
+#define CONTROL_NAME NUMBERED("SANDBOX_CONTROL", WASI_CONTROL_FD)
 /* Network and IPC are walled off by the filter of a worker: it is left no call that reaches them. */
 #define WORKER_NAMESPACES ((uint64_t)(LP_USERNS | LP_PIDNS | LP_MOUNTNS | LP_UTSNS | LP_CGROUPNS))
 
