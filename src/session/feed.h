@@ -22,7 +22,7 @@ typedef struct feed {
 	size_t left;
 	int type;                     /* how to read the source without waiting */
 	bool done;                    /* the input has ended */
-	bool keep;                    /* a terminal: `in` stays open */
+	bool keep;                    /* `in` stays open: a terminal, or it is the caller's to close */
 } feed;
 /* 0 or NO_MEMORY.  Bytes are given at once as far as they go. */
 int feed_begin(feed *f, const sb_command *command, int *in);

@@ -148,6 +148,15 @@ void io_quiet(sb_process *p, int which)
 	unwatch(p->session->sandbox->io, p, which);
 }
 
+/* A close alone ends the watch only where nobody else has the file open: a child of a fork has all of ours, and
+ * whoever lent us a source has that one.  What is left watched would name a process that is gone. */
+void io_drop(sb_process *p, int which)
+{
+	if (p->session->sandbox->io)
+		io_quiet(p, which);
+	fd_close(&p->fd[which]);
+}
+
 /* ---- the thread ----------------------------------------------------------------------------------- */
 
 static void untime(io_thread *io, sb_process *p)

@@ -66,7 +66,13 @@ static void close_stream(sb_process *p, int which)
 {
 	if (p->tty)
 		p->fd[IO_IN] = -1; /* the same */
-	fd_close(&p->fd[which]);
+	io_drop(p, which);
+}
+
+static void close_input(sb_process *p)
+{
+	if (!p->tty)
+		io_drop(p, IO_IN);
 }
 
 static bool over_cap(const sb_process *p)
@@ -110,8 +116,10 @@ static void watch_feed(sb_process *p)
 		return;
 	io_watch_input(p, feed_wants_room(&p->feed));
 	io_watch_source(p, feed_wants_source(&p->feed));
-	if (p->feed.done && p->fd[IO_SOURCE] >= 0)
-		fd_close(&p->fd[IO_SOURCE]);
+	if (p->feed.done) {
+		close_input(p);
+		io_drop(p, IO_SOURCE);
+	}
 }
 
 static void input_gone(sb_process *p)
@@ -119,8 +127,7 @@ static void input_gone(sb_process *p)
 	lock(p);
 	if (p->fed)
 		p->feed.done = true;
-	if (!p->tty)
-		fd_close(&p->fd[IO_IN]);
+	close_input(p);
 	watch_feed(p);
 	output_tell(p);
 	unlock(p);
@@ -133,7 +140,6 @@ static void give(sb_process *p, int (*step)(feed *f, int *in))
 	int said = in >= 0 && !p->feed.done ? step(&p->feed, &in) : FEED_FINE;
 
 	lock(p);
-	p->fd[IO_IN] = in;
 	if (said == FEED_STOP)
 		process_end(p, LIFE_TERMINATED, 0);
 	watch_feed(p);
@@ -272,10 +278,9 @@ static void reap(sb_process *p)
 	fill_exit(p, &end);
 	p->ended = true;
 	p->drain_at_ns = after_ms(DRAIN_MS);
-	if (!p->tty)
-		fd_close(&p->fd[IO_IN]);
-	fd_close(&p->fd[IO_EXITED]);
-	fd_close(&p->fd[IO_SOURCE]);
+	close_input(p);
+	io_drop(p, IO_EXITED);
+	io_drop(p, IO_SOURCE);
 	p->feed.done = true;
 	output_tell(p);
 	unlock(p);
@@ -294,8 +299,9 @@ static void give_up(sb_process *p)
 	p->ended = true;
 	p->session->killed = true;
 	p->drain_at_ns = clock_now_ns();
-	fd_close(&p->fd[IO_EXITED]);
-	fd_close(&p->fd[IO_SOURCE]);
+	close_input(p);
+	io_drop(p, IO_EXITED);
+	io_drop(p, IO_SOURCE);
 	p->feed.done = true;
 	output_tell(p);
 }

@@ -70,6 +70,7 @@ void io_watch_source(sb_process *process, bool wanted);
 void io_hold(sb_process *process, bool hold);
 /* Nothing more of this descriptor. */
 void io_quiet(sb_process *process, int which);
+void io_drop(sb_process *process, int which); /* and closed */
 
 /* ---- life.c: the I/O thread's part of a process; no lock is held ----------------------------- */
 void life_ready(sb_process *p, int which, uint32_t events, char *piece); /* IO_*, EPOLL* */

@@ -242,7 +242,7 @@ int sb_process_close_input(sb_process *p, const sb_wait *wait, sb_error *err)
 		p->want_close = true;
 		io_post(p);
 	} else {
-		fd_close(&p->fd[IO_IN]);
+		io_drop(p, IO_IN);
 		topic_wake(&p->changed);
 	}
 	pthread_mutex_unlock(&p->session->lock);

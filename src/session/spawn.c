@@ -252,7 +252,10 @@ static int take_input(spawning *w, sb_error *err)
 		memcpy(p->input, c->input, c->input_len);
 		c->input = p->input;
 	}
-	return feed_begin(&p->feed, c, &p->fd[IO_IN]) < 0 ? error_no_memory(err, "input") : 0;
+	int code = feed_begin(&p->feed, c, &p->fd[IO_IN]);
+
+	p->feed.keep = true; /* from here on it is watched: io_drop() closes it */
+	return code < 0 ? error_no_memory(err, "input") : 0;
 }
 
 static uint64_t wall_end(const sb_process *p, const sb_limits *l)
@@ -289,13 +292,12 @@ static int go_live(spawning *w, sb_error *err)
 static void abandon(spawning *w)
 {
 	sb_process *p = w->p;
-	int *fds[] = { &p->fd[IO_IN], &p->fd[IO_OUT], &p->fd[IO_ERR], &p->fd[IO_EXITED],
-		       &p->fd[IO_SOURCE], &p->control };
 
 	if (p->tty) /* one descriptor */
 		p->fd[IO_IN] = -1;
-	for (size_t i = 0; i < BASE_ARRAY_LEN(fds); i++)
-		fd_close(fds[i]);
+	for (int which = 0; which < IO_COUNT; which++)
+		io_drop(p, which);
+	fd_close(&p->control);
 	if (p->guest) {
 		sb_guest_exit end = { .size = sizeof end, .usage = &p->usage };
 		const sb_call call = { .size = sizeof call, .cancel_fd = -1,

@@ -213,6 +213,69 @@ static void given_inputs(void **state)
 	close(fds[0]);
 }
 
+/* What the library's I/O thread watches. */
+static int watched(void)
+{
+	char path[64], line[256];
+	int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+		FILE *file = fopen(path, "re");
+
+		while (file && fgets(line, sizeof line, file))
+			count += !strncmp(line, "tfd:", 4);
+		if (file)
+			fclose(file);
+	}
+	return count;
+}
+
+/* As a child that an application forks has all of its descriptors: a close is not the end of a file then. */
+static void shared_descriptors(void **state)
+{
+	int fds[2], hold[2], before = -1;
+	char none;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	for (int round = 0; round < 2; round++) {
+		wish lent = { .line = "exit 0", .steps = STEPS({ FAKE_END, 0, NULL, 0 }),
+			      .command = { .input_kind = SB_INPUT_FD, .input_fd = fds[0] } };
+		sb_process *p[3] = { spawn(&lent) };
+
+		if (!round) { /* the thread is there from now on */
+			ended(p[0], SB_OUTCOME_EXITED, 0, 0, 0);
+			sb_process_free(p[0]);
+			before = watched();
+			p[0] = spawn(&lent);
+		}
+		p[1] = spawn(&(wish){ .line = "cat", .steps = STEPS({ FAKE_ECHO, 0, NULL, 0 }) });
+		p[2] = spawn(&(wish){ .line = "exec sleep 1000", .steps = STEPS({ FAKE_SLEEP, 1000000, NULL, 0 }),
+				      .command = { .input_kind = SB_INPUT_FD, .input_fd = fds[0] } });
+		assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+		pid_t child = fork();
+
+		if (!child) {
+			close(hold[1]);
+			_exit((int)read(hold[0], &none, 1));
+		}
+		assert_true(child > 0);
+		close(hold[0]);
+		assert_int_equal(round ? sb_process_close_input(p[1], NULL, &err) : 0, 0);
+		for (size_t i = 0; i < COUNT(p); i++)
+			sb_process_free(p[i]);
+		assert_int_equal(write(fds[1], "late", 4), 4);
+		for (uint64_t late = now_ms() + HANG_MS; watched() != before && now_ms() < late;)
+			;
+		assert_int_equal(watched(), before);
+		close(hold[1]);
+		waitpid(child, NULL, 0);
+	}
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* ---- ends ---------------------------------------------------------------------------------------------- */
 
 static void left_behind(void **state)
@@ -875,7 +938,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		RUN_TEST(both_streams), RUN_TEST(replay), RUN_TEST(gap), RUN_TEST(coming_and_going),
-		RUN_TEST(writing), RUN_TEST(given_inputs), RUN_TEST(left_behind), RUN_TEST(interrupted),
+		RUN_TEST(writing), RUN_TEST(given_inputs), RUN_TEST(shared_descriptors), RUN_TEST(left_behind), RUN_TEST(interrupted),
 		RUN_TEST(terminated), RUN_TEST(reasons), RUN_TEST(waiting), RUN_TEST(ids),
 		RUN_TEST(not_started), RUN_TEST(watching), RUN_TEST(lagging), RUN_TEST(closing_at_once),
 		RUN_TEST(nobody_reads), RUN_TEST(held_up), RUN_TEST(its_life), RUN_TEST(sandbox_closes),
