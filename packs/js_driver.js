@@ -18,7 +18,8 @@
 	const { inspect } = util;
 	const { from, concat } = Buffer;
 	const { readSync, writeSync } = fs;
-	const later = setImmediate; // code may name something else so
+	const { process } = globalThis; // code may take it away
+	const later = setImmediate; // or name something else so
 
 	// An interrupt that strikes within a stream's machinery leaves it dead: these have none.
 	const writeAll = (fd, data) => {

@@ -17,6 +17,7 @@ class _Host:
         import os
         import select
         self.os, self.select, self.pid = os, select.select, os.getpid()
+        self.get, self.put, self.getpid = os.read, os.write, os.getpid  # code may name something else so
         self.set_wakeup_fd = _signal.set_wakeup_fd
         for least in (900, 240, 70, 3):
             try:
@@ -38,16 +39,16 @@ class _Host:
         self.os.close(self.fd)
 
     def alone(self):
-        return self.os.getpid() == self.pid
+        return self.getpid() == self.pid
 
     def read(self, size):
-        return self.os.read(self.fd, size)
+        return self.get(self.fd, size)
 
     def write(self, data):
         if not self.alone():
             self.os._exit(0)
         while data:
-            data = data[self.os.write(self.fd, data):]
+            data = data[self.put(self.fd, data):]
 
     def wait(self):
         """Until there is something to be read.  A signal that comes in the instant before the sleep would wake
@@ -208,11 +209,13 @@ def _drive(host):
     # ---- what the code says ---------------------------------------------------------------------
     streams = [s for s in (sys.stdout, sys.stderr) if s is not None]
     for stream in streams:
-        stream.reconfigure(line_buffering=True, errors="surrogateescape")
+        # a traceback is always written, whatever is in its message
+        errors = "backslashreplace" if stream is sys.stderr else "surrogateescape"
+        stream.reconfigure(line_buffering=True, errors=errors)
 
     def flush():
-        # as the streams were, and as the code may have replaced them
-        for stream in (sys.stdout, sys.stderr, *streams):
+        # as the streams were, and as the code may have replaced them, or taken them away
+        for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *streams):
             try:
                 stream.flush()
             except BaseException:
@@ -230,9 +233,13 @@ def _drive(host):
             return
         builtins._ = None
         text = repr(result)
-        if sys.stdout is not None:
-            sys.stdout.write(text)
-            sys.stdout.write("\n")
+        out = getattr(sys, "stdout", None)
+        if out is not None:
+            try:
+                out.write(text)
+            except UnicodeEncodeError:
+                out.write(text.encode(out.encoding, "backslashreplace").decode(out.encoding))
+            out.write("\n")
         builtins._ = result
         value = text
 

@@ -276,6 +276,25 @@ class Python(Common, unittest.TestCase):
         self.ok("sys.displayhook = sys.__displayhook__")
         self.ok("5", b"5\n")
 
+    def test_text_that_cannot_be_encoded(self):
+        result = self.driver.eval("raise ValueError('a\\ud800\\0b')")
+        self.assertEqual(result.err, b"Traceback (most recent call last):\n"
+                         b"  File \"<stdin>\", line 1, in <module>\nValueError: a\\ud800\0b\n")
+        self.ok("type('R', (), {'__repr__': lambda self: '<\\ud800\u00e4>'})()", b"<\\ud800\xc3\xa4>\n")
+        self.ok("import sys\nprint('\\udcff', end='')\nsys.stderr.write('\\udcff')\nNone", b"\xff")
+        self.assertIn("UnicodeEncodeError", self.driver.eval("print('\\ud800')").exception)
+
+    def test_streams_taken_away(self):
+        self.assertEqual(self.ok("import sys\ndel sys.stdout, sys.stderr\n5").value, "5")
+        self.assertEqual(self.driver.eval("1/0").status, 1)
+        self.ok("sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__")
+        self.ok("5", b"5\n")
+
+    def test_functions_of_the_module_os_replaced(self):
+        self.ok("import os\nwas = os.getpid\nos.getpid = lambda: 1\nos.read = os.write = None")
+        self.ok("import ctypes\n_ = ctypes.CDLL(None).fork()")
+        self.ok("was() == os.getpid()", b"False\n")
+
     def test_sys_exit_exits(self):
         result = self.driver.eval("import sys\nsys.exit(4)")
         self.assertEqual(result.gone, 4)
@@ -444,6 +463,12 @@ class Js(Common, unittest.TestCase):
         self.ok("setTimeout(() => { throw new Error('later') }, 50); 0", b"0\n")
         self.assertIn(b"later", self.driver.eval("await new Promise((r) => setTimeout(r, 200))").err)
         self.ok("1", b"1\n")
+
+    def test_process_taken_away(self):
+        self.ok("const { process: mine } = globalThis; delete globalThis.process; 5", b"5\n")
+        self.ok("await 6", b"6\n")
+        self.stopped("mine.stdout.write('go'); while (true);")
+        self.ok("7", b"7\n")
 
     def test_object_literal(self):
         self.ok("{ a: 1 }", b"{ a: 1 }\n")
