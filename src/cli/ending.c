@@ -42,6 +42,23 @@ int ending_exit(const sb_exit *end)
 	}
 }
 
+/* Of an exit there is the code alone. */
+static const char *words_of(const sb_error *failure)
+{
+	if (failure->message[0] != '\0')
+		return failure->message;
+	switch (failure->code) {
+	case SB_ERR_FORBIDDEN:
+		return "killed by a wall, for something that no program here may do";
+	case SB_ERR_UNENFORCEABLE:
+		return "a limit could no longer be measured";
+	case SB_ERR_CONNECTION_LOST:
+		return "the connection to the command was lost; how it ended is not known";
+	default:
+		return sb_code_name(failure->code);
+	}
+}
+
 void ending_describe(const sb_error *failure, const sb_limits *limits, cli_text *line)
 {
 	uint64_t output = limits->out_total_bytes != SB_UNLIMITED && limits->out_total_bytes != 0
@@ -88,6 +105,6 @@ void ending_describe(const sb_error *failure, const sb_limits *limits, cli_text 
 			     (unsigned long long)limits->procs);
 		return;
 	default:
-		text_add_fmt(line, "stopped: %s", failure->message);
+		text_add_fmt(line, "stopped: %s", words_of(failure));
 	}
 }

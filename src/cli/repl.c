@@ -26,6 +26,7 @@ typedef struct repl_state {
 	const sb_file *const *files; /* for the first evaluation */
 	bool terminal;
 	int struck;               /* eventfd: Ctrl-C, for who waits for input */
+	bool told;                /* that all is gone */
 	bool ended;
 	int code;                 /* exit code, once ended */
 } repl_state;
@@ -156,16 +157,27 @@ static void on_failure(repl_state *repl, const sb_result *result)
 	if (!repl->options->quiet && line.len > 0)
 		say(repl, line.data);
 	text_release(&line);
+	repl->told = true;
 	if (!repl->terminal)
 		end(repl, result_exit(result));
 	else if (!repl->options->quiet)
 		output_line("all that was defined is gone; the next line finds everything new");
 }
 
+/* It may have ended while nothing ran: then this is the first that we hear of it. */
+static void tell_of_restart(repl_state *repl)
+{
+	if (!repl->told && !repl->options->quiet)
+		say(repl, "the interpreter had ended since the last line: all that was defined before is gone");
+	repl->told = false;
+}
+
 static bool is_unfinished(repl_state *repl, const sb_result *result)
 {
 	sb_error err;
 
+	if (sb_result_restarted(result))
+		tell_of_restart(repl);
 	if (sb_result_unfinished(result))
 		return true;
 	if (outdir_write(&repl->outdir, sb_result_files(result), &err) < 0)

@@ -290,7 +290,7 @@ static void session_failure(evaluation *v, int code)
 		return;
 	error_set(f, code, why.code ? why.where : "session", "%s%sthe session has ended",
 		  why.message, why.code ? ": " : "");
-	f->cause = why.code;
+	f->cause = why.code == code ? 0 : why.code;
 }
 
 static void ended_by_breach(evaluation *v)
@@ -304,6 +304,17 @@ static void ended_by_breach(evaluation *v)
 		  v->talk->broken ? v->talk->broken : "no frame");
 	bury(v, SB_ERR_SESSION_KILLED);
 	session_failure(v, SB_ERR_SESSION_KILLED);
+}
+
+/* No limit, no wall: its own signal, or one from within or from outside. */
+static void told_by_signal(sb_result *out)
+{
+	if (out->outcome == SB_OUTCOME_SIGNALED)
+		error_set(&out->failure, SB_ERR_SESSION_KILLED, "session",
+			  "the interpreter was ended by signal %d", out->signal_number);
+	else
+		error_set(&out->failure, SB_ERR_SESSION_KILLED, "session",
+			  "the interpreter was ended from outside");
 }
 
 static void ended_with_guest(evaluation *v, const sb_guest_exit *end)
@@ -323,6 +334,8 @@ static void ended_with_guest(evaluation *v, const sb_guest_exit *end)
 	if (!killed)
 		error_set(&out->failure, SB_ERR_PROCESS_CLOSED, "session",
 			  "the interpreter ended with exit code %d", out->code);
+	else if (!out->failure.code)
+		told_by_signal(out);
 	bury(v, code);
 	session_failure(v, code);
 	if (!killed && out->failure.code == code)
