@@ -9,12 +9,17 @@ set -eu
 export LC_ALL=C TZ=UTC0 SOURCE_DATE_EPOCH=1700000000
 umask 022
 cache=${XDG_CACHE_HOME:-${HOME:?is not set}/.cache}/sandbox-build
+no_word=$'*[][ \t\n\'"`$\\;&|<>(){}*?#=]*' # compilers and configure scripts take a path as one word
 
 say() { printf '%s: %s\n' "${pack:-wasm}" "$*" >&2; }
 die() {
 	say "$*"
 	exit 1
 }
+
+case $cache in
+$no_word) die "\"$cache\": configure scripts take no path with such characters: set XDG_CACHE_HOME to another folder" ;;
+esac
 
 work= # the folder of this process, gone at its end
 scratch() {
@@ -25,6 +30,12 @@ scratch() {
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
+	case $here in
+	$no_word) # by a name that is one
+		ln -s "$here" "$work/here"
+		here=$work/here
+		;;
+	esac
 }
 
 # run COMMAND...: its output into a log, of which the end is shown if it fails.
