@@ -318,17 +318,18 @@ static void *watch_main(void *argument)
 
 /* ---- For backends ------------------------------------------------------------------------------------- */
 
+/* A /proc that does not show the first process (hidepid) would not show one that has made itself undumpable. */
 int sb_group_watch_supported(void)
 {
 	static int known; /* 0 not yet, 1 no, 2 yes: whoever comes first, all find the same */
 	int found = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
-	sample_process self;
+	sample_process self, first;
 
 	if (!found) {
 		int FD_AUTO proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		found = proc >= 0 && !sample_read(proc, getpid(), &self) && self.start &&
-				sample_memory(proc, &self) ? 2 : 1;
+				sample_memory(proc, &self) && !sample_read(proc, 1, &first) ? 2 : 1;
 		__atomic_store_n(&known, found, __ATOMIC_RELEASE);
 	}
 	return found == 2;
@@ -398,7 +399,8 @@ int sb_group_watch_start(int64_t pgid, const sb_limits *limits, sb_group_watch *
 		return 0;
 	if (!sb_group_watch_supported())
 		return error_set(err, SB_ERR_UNENFORCEABLE, "sampler",
-				 "memory and CPU time cannot be measured here; mount /proc, or leave the limits out");
+				 "memory and CPU time cannot be measured here; mount /proc, without hidepid, or leave "
+				 "the limits out");
 	w = make(pgid, &l);
 	if (!w)
 		return error_no_memory(err, "sampler");

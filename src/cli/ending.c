@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ending.c - how a guest ended: as our exit code, and as one line for people. */
 #include "cli.h"
+
 #include <signal.h>
+#include <string.h>
 
 static int limit_exit(int error)
 {
@@ -105,6 +107,7 @@ void ending_describe(const sb_error *failure, const sb_limits *limits, cli_text 
 			     (unsigned long long)limits->procs);
 		return;
 	default:
-		text_add_fmt(line, "stopped: %s", words_of(failure));
+		text_add_fmt(line, "%s%s", strncmp(words_of(failure), "stopped", 7) ? "stopped: " : "",
+			     words_of(failure));
 	}
 }

@@ -34,6 +34,7 @@ typedef struct launch_sockets {  /* what they hold beside a memory limit of cgro
 typedef struct launch_watch {    /* the sampler; used by whoever runs it */
 	int proc, root;          /* /proc; pid above everything that counts, SAMPLE_BOX in a box's own */
 	bool memory, cpu, pids;  /* what is watched */
+	bool waits;              /* pid 1 has not said yet what is looked at, and nobody is in the box */
 	uint32_t cpus, failures;
 	int scratch;             /* a tmpfs whose use counts as memory, -1 = none */
 	uint64_t due_us;         /* CLOCK_MONOTONIC */
@@ -104,12 +105,14 @@ typedef struct link_go {
 /* Then, unless the plan has no cgroup: what it made meanwhile; its descriptors ride along. */
 typedef struct link_cgroup { launch_cgroup cgroup; } link_cgroup;
 /* From the supervisor's sampler; pid 1 answers with the same when it has acted.  With limit 0 from pid 1:
- * the scratch tmpfs, or the box's own /proc, for the sampler rides along. */
+ * the scratch tmpfs, or the box's own /proc, for the sampler rides along.  Once `proc` has come, with a descriptor
+ * or without, the looks begin. */
+enum { LINK_PROC_NONE, LINK_PROC_GIVEN, LINK_PROC_ASKED }; /* asked: does the machine's do?  It answers, by `limit` */
 typedef struct link_limit {
 	uint32_t limit;
 	uint32_t budget;         /* of CPU time, that was exceeded; with limit 0 from pid 1, and no
 				    descriptor: the one that begins */
-	uint32_t proc;           /* the descriptor is a /proc */
+	uint32_t proc;           /* LINK_PROC_*; the descriptor, if there is one, is a /proc */
 } link_limit;
 
 /* ---- main.c ----------------------------------------------------------------------------------- */
@@ -227,6 +230,8 @@ bool watch_small_pages(const lp_plan *p);
 uint64_t watch_wait_us(const launch_watch *w);
 /* The box's own /proc, consumed: it is looked at instead of the machine's, if it is one. */
 void watch_own_proc(launch_watch *w, int proc_fd);
+/* Can it look at all? */
+bool watch_sees(launch_watch *w, const launch_box *box);
 /* Another budget of CPU time begins: it looks at once. */
 void watch_renew(launch_watch *w, uint32_t budget);
 /* Looks if it is due: LP_LIMIT_*. */

@@ -143,6 +143,8 @@ static const remedy remedies[] = {
 		  "`--security-opt systempaths=unconfined`" },
 	{ "mask", "/proc is covered by other mounts, as in a container: start the container with "
 		  "`--security-opt systempaths=unconfined`" },
+	{ "sampler", "mount it without hidepid (a service: ProtectProc=), or name a cgroup that you may write "
+		     "with --cgroup" },
 	{ "landlock", "boot with `lsm=landlock,...` on a kernel with CONFIG_SECURITY_LANDLOCK, or allow "
 		      "the weaker wall by name" },
 	{ "seccomp", "the kernel needs CONFIG_SECCOMP_FILTER" },

@@ -11,6 +11,7 @@
 #include "box.h"
 #include "sys.h"
 
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -480,33 +481,54 @@ void reap_ready(launch_box *box)
 	wire_send(box->control, &answer, sizeof answer, &box->scratch, answer.has_scratch);
 }
 
-/* What the sampler looks at. */
-static void give_sampler(launch_box *box)
+/* Where the box has no /proc of its own. */
+static int ask_sampler(const launch_box *box, launch_failure *f)
 {
-	link_limit scratch = { 0 }, proc = { .proc = 1 };
+	link_limit answer;
+	long n = wire_receive(box->link, &answer, sizeof answer, NULL, 0, NULL);
 
+	if (n == sizeof answer && answer.limit)
+		return launch_fail(f, EACCES, "sampler", "\"/proc\" does not show the processes of the sandbox");
+	return 0; /* without a supervisor it ends at once */
+}
+
+/* What the sampler looks at.  The machine's /proc may not show pid 1 (hidepid), so it does not look before. */
+static int give_sampler(launch_box *box, launch_failure *f)
+{
+	link_limit scratch = { 0 }, proc = { .proc = LINK_PROC_GIVEN };
+	struct statfs fs;
+	bool own = box->own_proc >= 0 && fstatfs(box->own_proc, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+	int rc = 0;
+
+	if (!own && box->plan->cgroup_kind == LP_CG_NONE)
+		proc.proc = LINK_PROC_ASKED;
 	if (box->scratch >= 0)
-		wire_send(box->link, &scratch, sizeof scratch, &box->scratch, 1);
-	if (box->own_proc < 0)
-		return;
-	wire_send(box->link, &proc, sizeof proc, &box->own_proc, 1);
-	close(box->own_proc);
+		rc = wire_send(box->link, &scratch, sizeof scratch, &box->scratch, 1);
+	if (rc >= 0)
+		rc = wire_send(box->link, &proc, sizeof proc, &box->own_proc, own);
+	if (box->own_proc >= 0)
+		close(box->own_proc);
 	box->own_proc = -1;
+	if (!rc && proc.proc == LINK_PROC_ASKED)
+		return ask_sampler(box, f);
+	return rc < 0 && rc != -EPIPE ?
+		       launch_fail(f, -rc, "link", "cannot tell the sampler what it is to look at") : 0;
 }
 
 void reap_main(launch_box *box)
 {
 	launch_failure failure;
 	uint64_t steps = box->plan->steps;
+	int rc = build_box(box, &failure);
 
-	if (build_box(box, &failure) < 0) {
+	if (!rc && box->link == box->control) /* the host is the supervisor, and all that it says are orders now */
+		box->link = box->watcher;
+	if (!rc && (steps & LP_SAMPLE))
+		rc = give_sampler(box, &failure);
+	if (rc < 0) {
 		wire_failed(box->control, 0, 0, &failure);
 		_exit(1);
 	}
-	if (box->link == box->control) /* the host is the supervisor, and all that it says are orders now */
-		box->link = box->watcher;
-	if (steps & LP_SAMPLE)
-		give_sampler(box);
 	reap_ready(box);
 	reap_serve(box, NULL);
 	_exit(0);

@@ -74,8 +74,8 @@ static int list_all(int proc_fd, int root_pid)
 	return n < 0 ? -errno : 0;
 }
 
-/* Appends the children of one thread; 0, or -errno. */
-static int add_children(int proc_fd, int pid, int tid)
+/* Calls each() with the children of one thread, until it does not return 0: that, 0, or -errno. */
+static int each_child(int proc_fd, int pid, int tid, int (*each)(int proc_fd, int child))
 {
 	char path[80], text[4096];
 	int fd, n, child = 0, rc = 0;
@@ -90,19 +90,33 @@ static int add_children(int proc_fd, int pid, int tid)
 				child = child * 10 + (text[i] - '0');
 				continue;
 			}
-			if (!child)
-				continue;
-			if (seen.count == MAX_PROCESSES)
-				rc = -EOVERFLOW;
-			else if (!sample_read(proc_fd, child, &seen.at[seen.count]))
-				seen.at[seen.count++].inside = true;
-			else
-				seen.gone = true;
+			rc = child ? each(proc_fd, child) : 0;
 			child = 0;
 		}
 	}
 	close(fd);
 	return rc;
+}
+
+/* Into the table.  One that lives and cannot be read is hidden from us: by a /proc with hidepid, after it has made
+ * itself undumpable.  Nobody could watch it, and the look fails. */
+static int add_child(int proc_fd, int child)
+{
+	int tries;
+
+	if (seen.count == MAX_PROCESSES)
+		return -EOVERFLOW;
+	for (tries = 0; tries < 2; tries++) {
+		if (!sample_read(proc_fd, child, &seen.at[seen.count])) {
+			seen.at[seen.count++].inside = true;
+			return 0;
+		}
+		if (kill(child, 0) < 0 && errno == ESRCH) {
+			seen.gone = true;
+			return 0;
+		}
+	}
+	return -EACCES;
 }
 
 typedef struct family {
@@ -113,7 +127,7 @@ typedef struct family {
 static int add_children_of_thread(void *context, int tid)
 {
 	const family *f = context;
-	int rc = add_children(f->proc_fd, f->pid, tid);
+	int rc = each_child(f->proc_fd, f->pid, tid, add_child);
 
 	return rc == -ENOENT || rc == -ESRCH ? 0 : rc;
 }
@@ -123,7 +137,8 @@ static int add_children_of(int proc_fd, int pid, uint64_t threads)
 {
 	family f = { proc_fd, pid };
 
-	return threads > 1 ? sample_threads(proc_fd, pid, add_children_of_thread, &f) : add_children(proc_fd, pid, pid);
+	return threads > 1 ? sample_threads(proc_fd, pid, add_children_of_thread, &f) :
+			     each_child(proc_fd, pid, pid, add_child);
 }
 
 /* All descendants of the root, all marked inside; -ENOENT where the kernel has no such files. */
@@ -321,13 +336,43 @@ uint64_t sample_tasks_of(int proc_fd, uint32_t uid)
 
 /* ---- Killing ------------------------------------------------------------------------------------ */
 
+static uint32_t hidden;
+
+/* A child of ours is nobody else's pid before we have waited for it. */
+static int kill_hidden(int proc_fd, int child)
+{
+	sample_process p;
+
+	if (sample_read(proc_fd, child, &p) && kill(child, SIGKILL) == 0)
+		hidden++;
+	return 0;
+}
+
+static int kill_hidden_of_thread(void *context, int tid)
+{
+	const family *f = context;
+
+	each_child(f->proc_fd, f->pid, tid, kill_hidden);
+	return 0;
+}
+
+/* Our own children that the /proc which lists everybody does not list; theirs will be ours.  Their number. */
+static uint32_t kill_hidden_children(int proc_fd)
+{
+	family f = { proc_fd, getpid() };
+
+	hidden = 0;
+	sample_threads(proc_fd, f.pid, kill_hidden_of_thread, &f);
+	return hidden;
+}
+
 uint32_t sample_kill_tree(int proc_fd, int root_pid, uint32_t rounds)
 {
 	const struct timespec pause = { .tv_nsec = KILL_PAUSE_NS };
 	uint32_t left, round, i;
 
 	for (round = 0;; round++) {
-		left = 0;
+		left = round < rounds && root_pid == getpid() ? kill_hidden_children(proc_fd) : 0;
 		if (list_all(proc_fd, root_pid) == 0 || seen.count)
 			mark_inside(root_pid);
 		for (i = 0; i < seen.count; i++) {

@@ -157,10 +157,18 @@ static void read_link(watcher *w, const launch_box *box)
 		w->told_us = 0;
 	else if (answer.budget)
 		watch_renew(&w->watch, answer.budget);
+	if (answer.proc && w->watch.waits) {
+		w->watch.waits = false;
+		w->watch.due_us = wire_now_us();
+	}
 	if (count && answer.proc)
 		watch_own_proc(&w->watch, fd);
 	else if (count)
 		w->watch.scratch = fd;
+	else if (answer.proc == LINK_PROC_ASKED) {
+		answer.limit = watch_sees(&w->watch, box) ? LP_LIMIT_NONE : LP_LIMIT_UNENFORCEABLE;
+		wire_send(box->link, &answer, sizeof answer, NULL, 0);
+	}
 }
 
 /* False: pid 1 must be killed, for it does not act.  (A guest may have stopped the child that pid 1 waits
@@ -183,7 +191,8 @@ void supervisor_wait(launch_box *box, int pidfd)
 	watcher w = { .told_us = 0 };
 
 	watch_init(&w.watch, box, box->pid1);
-	if (watch_on(&w.watch))
+	w.watch.waits = box->plan->steps & LP_SAMPLE;
+	if (watch_on(&w.watch) || w.watch.waits)
 		p[2].events = POLLIN;
 	for (;;) {
 		if (poll_us(p, 3, watch_wait_us(&w.watch)) < 0) {

@@ -95,7 +95,7 @@ bool watch_on(const launch_watch *w)
 
 uint64_t watch_wait_us(const launch_watch *w)
 {
-	uint64_t now, due = samples(w) ? w->due_us : UINT64_MAX;
+	uint64_t now, due = samples(w) && !w->waits ? w->due_us : UINT64_MAX;
 
 	if (w->sockets.on && w->sockets.due_us < due)
 		due = w->sockets.due_us;
@@ -152,6 +152,13 @@ static int take_sample(launch_watch *w, const launch_box *box, launch_sample *ou
 	if (cpu_us != SB_UNLIMITED)
 		out->cpu_us = cpu_us;
 	return 0;
+}
+
+bool watch_sees(launch_watch *w, const launch_box *box)
+{
+	launch_sample now;
+
+	return !samples(w) || take_sample(w, box, &now) == 0;
 }
 
 void watch_renew(launch_watch *w, uint32_t budget)
@@ -215,7 +222,7 @@ uint32_t watch_look(launch_watch *w, const launch_box *box)
 
 	if (sockets_exceed(&w->sockets, box))
 		return LP_LIMIT_MEMORY;
-	if (!samples(w) || begin < w->due_us)
+	if (!samples(w) || w->waits || begin < w->due_us)
 		return LP_LIMIT_NONE;
 	w->late_us = (w->late_us * 7 + (begin - w->due_us)) / 8;
 	if (take_sample(w, box, &now) < 0) {

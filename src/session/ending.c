@@ -73,7 +73,8 @@ static void budget(sb_result *r, const sb_limits *l, int code)
 		return;
 	case SB_ERR_UNENFORCEABLE:
 		error_set(&r->failure, code, "sampler",
-			  "stopped, because a limit could no longer be measured");
+			  "stopped, because a limit could no longer be measured; see that /proc hides no process "
+			  "(hidepid), and that its cgroup stays");
 		return;
 	case SB_ERR_CONNECTION_LOST:
 		error_set(&r->failure, code, "backend",

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sandbox/backend.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -270,9 +273,37 @@ static void a_sampler_that_fails_ends_it(void **state)
 	close(go);
 }
 
+/* One that has made itself undumpable would be in no list.  Before any other: what was found once is remembered. */
+static void a_proc_that_hides_is_refused(void **state)
+{
+	const sb_limits limits = { .size = sizeof limits, .memory_bytes = 64 * MIB };
+	sb_group_watch *watch = NULL;
+	sb_error err = { 0 };
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("proc", "/proc", "proc", 0, "hidepid=2") || setgroups(0, NULL) ||
+		    setresgid(1000, 1000, 1000) || setresuid(1000, 1000, 1000))
+			_exit(7);
+		_exit(sb_group_watch_start(getpgrp(), &limits, &watch, &err) == SB_ERR_UNENFORCEABLE ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 7) /* root of a container */
+		skip();
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_proc_that_hides_is_refused),
 		cmocka_unit_test(limits_hold_over_all_of_them), cmocka_unit_test(nothing_to_watch),
 		cmocka_unit_test(stopping_is_enough), cmocka_unit_test(a_sampler_that_fails_ends_it),
 	};

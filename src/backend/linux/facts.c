@@ -217,11 +217,12 @@ static void read_merged(const char *root, linux_facts *facts)
 	}
 }
 
-/* Something over a part of /proc, as container engines put it there: the kernel then refuses a
- * fresh one in a user namespace (it would show what is covered). */
+/* Something over a part of /proc, as container engines, lxcfs and services (ProtectKernelLogs=) put it there: the
+ * kernel then refuses a fresh one in a user namespace (it would show what is covered). */
 static bool proc_covered(const char *root)
 {
-	static const char *const parts[] = { "/proc/kcore", "/proc/sys", "/proc/bus", "/proc/timer_list" };
+	static const char *const parts[] = { "/proc/kcore", "/proc/sys", "/proc/bus", "/proc/timer_list",
+		"/proc/kmsg", "/proc/cpuinfo", "/proc/meminfo", "/proc/acpi", "/proc/keys", "/proc/fs" };
 	char path[PATH_MAX];
 	uint64_t statx[32]; /* its second word are the attributes; musl 1.2.3 has no such struct */
 	size_t i;
