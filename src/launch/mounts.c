@@ -46,19 +46,31 @@ static int row_dir(builder *b, const char *path, mode_t mode)
 	return 0;
 }
 
+/* Of a file that was cut short it is the next write that says why; an error number, or 0. */
+static int write_text(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n <= 0)
+			return n < 0 ? errno : ENOSPC;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 static int row_file(builder *b, const lp_mount *m, const char *text, const char *path)
 {
 	const char *name;
-	size_t len = strlen(text);
-	int parent = target_own_parent(b, path, &name), fd, error = 0;
+	int parent = target_own_parent(b, path, &name), fd, error;
 
 	if (parent < 0)
 		return -1;
 	fd = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, (mode_t)m->arg);
 	if (fd < 0)
 		return target_fail(b, errno, "make file", path);
-	if (len && write(fd, text, len) != (ssize_t)len)
-		error = errno ? errno : ENOSPC;
+	error = write_text(fd, text, strlen(text));
 	close(fd);
 	return error ? target_fail(b, error, "write", path) : 0;
 }

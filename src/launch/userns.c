@@ -28,11 +28,13 @@ static char *number(char *at, uint32_t value, char end)
 static int write_file(int dir, const char *name, const char *text, size_t len)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CLOEXEC), error = 0;
+	ssize_t n;
 
 	if (fd < 0)
 		return errno;
-	if (write(fd, text, len) != (ssize_t)len)
-		error = errno;
+	n = write(fd, text, len);
+	if (n != (ssize_t)len)
+		error = n < 0 ? errno : EIO;
 	close(fd);
 	return error;
 }
