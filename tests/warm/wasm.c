@@ -171,6 +171,40 @@ static void no_channel(void **state)
 	free(numbers);
 }
 
+/* Of a worker that has drawn a hash seed already each run has another one, or the one that it asks for; and what the
+ * snapshot holds is found with either. */
+static void seeds(void **state)
+{
+	static const char code[] =
+		"import keyword, sys\n"
+		"bad = [n for m in list(sys.modules.values()) for n, v in list(vars(m).items()) if vars(m).get((n + 'x')[:-1]) is not v]\n"
+		"bad += [w for w in keyword.kwlist if sys.intern((w + 'x')[:-1]) is not w or not keyword.iskeyword((w + 'x')[:-1])]\n"
+		"bad += [w for w in list(sys.stdlib_module_names) if (w + 'x')[:-1] not in sys.stdlib_module_names]\n"
+		"print(hash('a'), bad)\n";
+	char seen[12][80];
+
+	(void)state;
+	if (!warm("python", code, sizeof code - 1))
+		return;
+	for (size_t n = 0; n < UNIT_LEN(seen); n++) {
+		const char *const asked[] = { "PYTHONHASHSEED=7", NULL }, *const none[] = { NULL };
+		const sb_command command = { .size = sizeof command, .language = "python", .code = code,
+					     .code_len = sizeof code - 1, .env = n % 3 == 2 ? asked : none };
+		sb_result *r;
+
+		await_worker();
+		if (sb_run(hot, NULL, &command, NULL, &r, &world_error))
+			fail_msg("%s", world_error.message);
+		snprintf(seen[n], sizeof seen[n], "%s", world_out(r));
+		if (!strstr(seen[n], " []\n") || (n % 3 == 2 && strcmp(seen[n], "-1366541292 []\n")))
+			fail_msg("run %zu: \"%s\" \"%s\"", n, world_out(r), world_err(r));
+		for (size_t before = 0; before < n; before++)
+			if (n % 3 != 2 && !strcmp(seen[before], seen[n]))
+				fail_msg("runs %zu and %zu have one seed", before, n);
+		sb_result_free(r);
+	}
+}
+
 /* Traps if its memory or its global is not as new; then says who it is. */
 #define MODULE(who)                                                                                  \
 	"\0asm\1\0\0\0\1\14\2\140\4\177\177\177\177\1\177\140\0\0"                                   \
@@ -576,7 +610,7 @@ int main(int argc, char **argv)
 {
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
-		ALONE(no_channel), ALONE(raw_modules), ALONE(killed),
+		ALONE(no_channel), ALONE(seeds), ALONE(raw_modules), ALONE(killed),
 		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(nothing_runs), ALONE(descriptors),
 		ALONE(preparation), ALONE(no_leak),
 	};

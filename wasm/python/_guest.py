@@ -170,6 +170,10 @@ def freeze():
     """At the end of the snapshot: what is there now belongs to no program, and no collection looks at it."""
     global _kept
     _kept = frozenset(sys.modules)
+    for cache in gc.get_objects():
+        if isinstance(cache, functools._lru_cache_wrapper):
+            cache.cache_clear()
+    del cache
     gc.collect()
     gc.freeze()
 

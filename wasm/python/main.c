@@ -11,6 +11,7 @@
 #include <Python.h>
 #include <internal/pycore_moduleobject.h>
 #include "guest.h"
+#include "hashes.h"
 #include "session.h"
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ static void configure(PyConfig *config)
 	config->write_bytecode = 0;
 	config->user_site_directory = 0;
 	config->pathconfig_warnings = 0;
-	config->use_hash_seed = 1; /* the snapshot of the same sources is the same */
+	config->use_hash_seed = 1; /* the snapshot of the same sources is the same; hashes.c draws anew */
 	config->hash_seed = 20201;
 	config->module_search_paths_set = 1;
 	check(PyWideStringList_Append(&config->module_search_paths, path));
@@ -69,6 +70,7 @@ static void snapshot(void)
 
 	PyImport_AppendInittab("_control", session_module);
 	preconfigure();
+	hashes_watch();
 	configure(&config);
 	check(Py_InitializeFromConfig(&config));
 	PyConfig_Clear(&config);
@@ -82,6 +84,9 @@ static void snapshot(void)
 		PyErr_Print();
 		abort();
 	}
+	Py_DECREF(done);
+	Py_DECREF(module);
+	hashes_freeze();
 	ready = true;
 }
 
@@ -269,6 +274,7 @@ static int run_session(void)
 /* In a worker that waits for its run: what most runs touch is there by then. */
 __attribute__((export_name("guest.rehearse"))) void guest_rehearse(void)
 {
+	hashes_rehearse();
 	PyObject *module = PyImport_ImportModule("_guest");
 	PyObject *done = module == NULL ? NULL : PyObject_CallMethod(module, "rehearse", NULL);
 
@@ -276,6 +282,7 @@ __attribute__((export_name("guest.rehearse"))) void guest_rehearse(void)
 		abort();
 	Py_DECREF(done);
 	Py_DECREF(module);
+	hashes_rehearsed();
 }
 
 int main(int argc, char **argv)
@@ -283,6 +290,10 @@ int main(int argc, char **argv)
 	if (!ready)
 		snapshot();
 	guest_start();
+	if (!hashes_renew(getenv("PYTHONHASHSEED"))) {
+		fputs("Fatal Python error: config_init_hash_seed: PYTHONHASHSEED must be \"random\" or an integer in range [0; 4294967295]\n", stderr);
+		return EXIT_FAILURE;
+	}
 	if (guest_has_session()) {
 		char *words[] = { argv[0], "" };
 
