@@ -158,6 +158,19 @@ static uint32_t guest_flags(const spawning *w)
 	       (w->extra ? w->extra->flags : 0);
 }
 
+/* Half of it holds the process up, the other takes what is under way: too little, and the oldest would give way. */
+static int enough_to_hold(const spawning *w, sb_error *err)
+{
+	char size[32];
+
+	if (!w->p->hold || w->s->e.limits.log_bytes >= HOLD_LEAST)
+		return 0;
+	return error_set(err, SB_ERR_INVALID_LIMITS, "log",
+			 "a log of %s cannot hold up a process (SB_COMMAND_HOLD) without losing output; "
+			 "give log_bytes at least 512 KiB",
+			 size_text(w->s->e.limits.log_bytes, size));
+}
+
 static int resolve(spawning *w, sb_error *err)
 {
 	const effective *open = &w->s->e;
@@ -166,6 +179,8 @@ static int resolve(spawning *w, sb_error *err)
 	int code = place_cwd((place *)&open->place, &w->e.mem, c->cwd, open->pack != NULL, &w->e.cwd,
 			     err);
 
+	if (code >= 0)
+		code = enough_to_hold(w, err);
 	if (code >= 0)
 		code = spawn_env(w, err);
 	if (code >= 0)

@@ -571,10 +571,16 @@ static void held_up(void **state)
 {
 	uint64_t oldest = 0, end = 0, before, start = now_ms();
 	seen all = { 0 };
+	sb_process *p = NULL;
 
 	(void)state;
-	w.limits.log_bytes = 400000;
-	sb_process *p = spawn(&(wish){ .line = "head -c 3000000 /dev/zero | tr '\\0' x",
+	w.limits.log_bytes = 512 * 1024 - 1; /* what is under way has no room beside the half that holds */
+	says(spawn(&(wish){ .line = ":", .steps = STEPS({ FAKE_OUT, 0, "", 0 }) }), "");
+	assert_int_equal(try_spawn(&(wish){ .line = ":", .command = { .flags = SB_COMMAND_HOLD } }, &p),
+			 SB_ERR_INVALID_LIMITS);
+	assert_non_null(strstr(err.message, "512 KiB"));
+	w.limits.log_bytes++;
+	p = spawn(&(wish){ .line = "head -c 3000000 /dev/zero | tr '\\0' x",
 				       .steps = STEPS({ FAKE_OUT, 300, letters, 10000 }),
 				       .command = { .flags = SB_COMMAND_HOLD } });
 
@@ -582,9 +588,9 @@ static void held_up(void **state)
 		before = end;
 		usleep(100000);
 		assert_int_equal(sb_output_range(sb_process_output(p), &oldest, &end, &err), 0);
-	} while (end != before || (end < 200000 && now_ms() - start < HANG_MS));
+	} while (end != before || (end < 262144 && now_ms() - start < HANG_MS));
 	assert_int_equal(oldest, 0);
-	assert_in_range(end, 200000, 400000);
+	assert_in_range(end, 262144, 512 * 1024);
 	read_all(p, 0, 10000, &all);
 	assert_int_equal(all.total, 3000000);
 	sb_process_free(p);
