@@ -389,8 +389,9 @@ typedef int (*sb_output_fn)(void *user, int stream, const void *data, size_t len
 /* DETACHED: what it leaves running stays, until the session closes.  PARTIAL: eval only: code as it is
  * typed, line by line and without the last end of line: what is not finished is told, and not run.
  * HOLD: in a session: half of log_bytes that sb_output_read() has not yet given to anyone hold the
- * process up, rather than giving way; it takes 512 KiB at least.  SHORT_PLAN: in a run whose plan nobody reads path by path: what
- * no decision rests on (paths, mounts below the workspace, limits above) is not looked up for it. */
+ * process up, rather than giving way; it takes 512 KiB at least.  SHORT_PLAN: in a run whose plan
+ * nobody reads path by path: what no decision rests on (paths, mounts below the workspace, limits
+ * above) is not looked up for it. */
 enum { SB_COMMAND_TTY = 1, SB_COMMAND_DETACHED = 2, SB_COMMAND_PARTIAL = 4, SB_COMMAND_HOLD = 8,
        SB_COMMAND_SHORT_PLAN = 16 };
 /* Either argv, or language and code. */
@@ -777,10 +778,10 @@ int sb_session_spawn(sb_session *session, const sb_command *command, const sb_wa
  * or a cancel ends the session: there is a result, with what was written until then, whose failure is
  * SESSION_KILLED with the reason as its cause; later calls give SESSION_KILLED.  An interpreter that
  * exits is a result with its own end and the failure SESSION_CLOSED; one that a signal ends is
- * SIGNALED and SESSION_KILLED, one that breaks the protocol VIOLATION and killed.  With AUTO_RESTART the failure is the reason itself, and the next
- * evaluation finds everything new (/work, too).  The usage in the result is the evaluation's own: its
- * wall time, and the CPU time of the interpreter and of children that it has waited for, where the
- * backend knows it ("wasm" does not).
+ * SIGNALED and SESSION_KILLED, one that breaks the protocol VIOLATION and killed.  With AUTO_RESTART
+ * the failure is the reason itself, and the next evaluation finds everything new (/work, too).  The
+ * usage in the result is the evaluation's own: its wall time, and the CPU time of the interpreter and
+ * of children that it has waited for, where the backend knows it ("wasm" does not).
  *
  * Calls take turns: another waits for as long as its own wait says; while code waits for input it is
  * a CONFLICT.  Code shares its memory with what reports of it: it can lie about its value, exception
