@@ -68,6 +68,7 @@ end
 -- As the console has it: an expression first, then statements.  Beyond it: statements whose last line
 -- is an expression.
 local function compile(source, partial)
+	if partial and sub(source, 1, 1) == "=" then source = "return " .. sub(source, 2) end
 	local code, problem = load("return " .. source, "=stdin")
 	if code then return code end
 	code, problem = load(source, "=stdin")

@@ -511,6 +511,11 @@ class Lua(Common, unittest.TestCase):
         self.assertEqual(self.driver.eval("error(setmetatable({}, { __tostring = error }))").status, 1)
         self.ok("1", b"1\n")
 
+    def test_expression_behind_an_equals_sign(self):
+        self.assertEqual(self.ok("= 1,\n2", b"1\t2\n", partial=True).value, "1\t2")
+        self.assertTrue(self.driver.eval("=1 +", partial=True).unfinished)
+        self.assertEqual(self.driver.eval("=5").status, 1)
+
     def test_zero_bytes(self):
         self.ok("#'a\0b'", b"3\n")
 
