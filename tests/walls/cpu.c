@@ -6,6 +6,7 @@
  * wall cpu
  * options --cpu 500ms --timeout 30s
  * each
+ * backends linux process
  * attempt spin: open without cpu | code cpu_limit
  * attempt short_children: open without cpu | code cpu_limit
  * attempt side_by_side: open without cpu | code cpu_limit

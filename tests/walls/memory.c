@@ -6,6 +6,7 @@
  * wall memory
  * options --mem 48M --timeout 45s
  * each
+ * backends linux process
  * attempt heap: open without memory | code memory_limit
  * attempt stack: open without memory | code memory_limit
  * attempt rested: open without memory | code memory_limit

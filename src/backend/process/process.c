@@ -97,7 +97,7 @@ static int add_lines(const sb_limits *limits, sb_plan *plan, sb_error *err)
 		{ SB_WALL_SYSCALLS, SB_LEVEL_NONE, "none", "", "" },
 		{ SB_WALL_PRIVILEGES, SB_LEVEL_NONE, "none", "runs as the caller", "" },
 		{ SB_WALL_PROCESSES, SB_LEVEL_COOPERATIVE, "subreaper follows and kills descendants",
-		  "sees and may signal the caller's other processes", "tests/walls/processes.c" },
+		  "sees and may signal the caller's other processes", "tests/walls/time.c" },
 		{ SB_WALL_PIDS, SB_LEVEL_NONE, "none", "", "" },
 		{ SB_WALL_DISK, SB_LEVEL_NONE, "none", "", "" },
 		{ SB_WALL_ENV, SB_LEVEL_HARD, "complete environment, built anew",

@@ -234,7 +234,7 @@ static void outside(writer *w)
 	put(w, SB_WALL_OUTPUT, SB_LEVEL_HARD, text,
 	    l->out_mode == SB_OUT_STOP ? "bounded reader outside the walls, ends the guest" :
 					 "bounded reader outside the walls, drops what is more",
-	    "", "tests/walls/output.c");
+	    "", "tests/wasm/backend");
 }
 
 static void paths(writer *w)
