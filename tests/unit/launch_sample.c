@@ -749,10 +749,14 @@ static launch_sample rest_and_look(const box *b, sample_rest *r, launch_sample *
 	return s;
 }
 
+/* Before Linux 6.2 each task counts up to 64 pages by itself first. */
+#define COUNTED_LATER (2 * 64 * 4096u)
+
 static void one_that_rests_costs_nothing(void **state)
 {
 	sample_rest r = { .count = 0 };
 	launch_sample s, whole;
+	uint64_t more;
 	char c;
 	box b;
 	int round;
@@ -768,7 +772,10 @@ static void one_that_rests_costs_nothing(void **state)
 			fail();
 		/* the very next look sees all of it */
 		assert_int_equal(sample_rest_look(&r, b.proc, &s), 0);
-		assert_true(s.memory_bytes >= whole.memory_bytes + (round % 2 ? 8 : 4) * (uint64_t)MIB);
+		more = (round % 2 ? 8 : 4) * (uint64_t)MIB - COUNTED_LATER;
+		if (s.memory_bytes < whole.memory_bytes + more)
+			fail_msg("round %d: %llu bytes, and then %llu", round, (unsigned long long)whole.memory_bytes,
+				 (unsigned long long)s.memory_bytes);
 	}
 	assert_true(s.processes >= 18);
 	box_close(&b);
