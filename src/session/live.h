@@ -77,7 +77,7 @@ void life_ready(sb_process *p, int which, uint32_t events, char *piece); /* IO_*
 void life_look(sb_process *p, char *piece); /* clocks, and what was wanted */
 uint64_t life_next_clock(sb_process *p);
 enum { LIFE_PIECE = 65536,
-       HOLD_LEAST = 512 * 1024 }; /* of a log whose reader holds up: twice a piece, and what is in two pipes at the end */
+       HOLD_LEAST = 512 * 1024 }; /* of a log: twice what is in two pipes and under way */
 
 /* ---- process.c ----------------------------------------------------------------------------------------- */
 enum { LIFE_RUNS = 0, LIFE_TIME, LIFE_OUTPUT, LIFE_TERMINATED, LIFE_STUCK }; /* what ended it, first */
