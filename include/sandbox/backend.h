@@ -94,7 +94,7 @@ typedef struct sb_box_request {
 	uint32_t door;               /* SB_DOOR_* */
 	uint32_t flags;              /* SB_BOX_* */
 	const struct sb_guest_request *guest; /* RUN: what will be spawned, and nothing else; or NULL */
-	const void *code;            /* for suits(): what the pack will run; or NULL */
+	const void *code;            /* what the pack will run, put() brings it yet; or NULL */
 	size_t code_len;
 } sb_box_request;
 

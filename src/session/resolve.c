@@ -591,6 +591,7 @@ static void fill_requests(effective *e)
 		.limits = &e->limits, .network = &e->network, .pack = e->pack, .way = e->way,
 		.options = e->options_given, .workspace = e->place.workspace,
 		.workspace_fd = e->place.fd, .door = e->door,
+		.code = e->pack ? e->command.code : NULL, .code_len = e->pack ? e->command.code_len : 0,
 	};
 	if (e->door == SB_DOOR_RUN && e->has_command) {
 		e->box.guest = &e->guest;
