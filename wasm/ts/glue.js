@@ -3,6 +3,8 @@
 (() => {
 	"use strict";
 	const ts = globalThis.ts, sources = new Map();
+	/* each name of `ts` is a function call */
+	const { createSourceFile, forEachChild, isIdentifier, isStringLiteral, isNumericLiteral, skipTrivia } = ts;
 	const options = (map) => ({
 		target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, sourceMap: map,
 		useDefineForClassFields: true, newLine: ts.NewLineKind.LineFeed, jsx: ts.JsxEmit.React,
@@ -48,8 +50,9 @@
 		});
 	}
 
-	const parse = (path, text) => ts.createSourceFile(path, text, { languageVersion: plain.target,
-		jsDocParsingMode: ts.JSDocParsingMode.ParseAll, setExternalModuleIndicator: ts.getSetExternalModuleIndicator(plain) });
+	const how = { languageVersion: plain.target, jsDocParsingMode: ts.JSDocParsingMode.ParseAll,
+		setExternalModuleIndicator: ts.getSetExternalModuleIndicator(plain) };
+	const parse = (path, text) => createSourceFile(path, text, how);
 
 	function transpile(path, text, file = parse(path, text)) {
 		if (file.parseDiagnostics.length) return { diagnostics: ts.sortAndDeduplicateDiagnostics(file.parseDiagnostics) };
@@ -74,7 +77,7 @@
 	/* ---- A program that is JavaScript but for its types: these become blanks, and each line and column stays where it
 	 * is.  That takes a fourth of the time.  What stands here is known to be right so; at anything else the
 	 * answer is null, and the whole compiler does it.  tests/wasm/suites compares the trees of both results. */
-	const K = ts.SyntaxKind;
+	const K = ts.SyntaxKind, USING = ts.NodeFlags.Using;
 	const asItStands = new Uint8Array(500); /* by kind: its children are looked at, and nothing else */
 	for (const kind of [K.Identifier, K.PrivateIdentifier, K.NumericLiteral, K.BigIntLiteral, K.StringLiteral, K.RegularExpressionLiteral,
 		K.NoSubstitutionTemplateLiteral, K.TemplateHead, K.TemplateMiddle, K.TemplateTail, K.TemplateExpression, K.TemplateSpan,
@@ -98,12 +101,12 @@
 		const no = () => { throw NOT_PLAIN; };
 		const blank = (from, to, instead = "") => { edits.push([from, to, instead]); };
 		const oneLine = (from, to) => { if (/[\n\r\u2028\u2029]/.test(text.slice(from, to))) no(); };
-		const start = (node) => ts.skipTrivia(text, node.pos);
+		const start = (node) => skipTrivia(text, node.pos);
 
 		/* a list between < and > */
 		function angles(list) {
 			if (list === undefined) return;
-			const end = ts.skipTrivia(text, list.end);
+			const end = skipTrivia(text, list.end);
 			if (text[list.pos - 1] !== "<" || text[end] !== ">") no();
 			blank(list.pos - 1, end + 1);
 			return end + 1;
@@ -119,12 +122,12 @@
 
 		/* Behind what goes a new line may go on with what was another statement. */
 		function endsThere(node) {
-			const next = ts.skipTrivia(text, node.end);
+			const next = skipTrivia(text, node.end);
 			if (/[\n\r\u2028\u2029]/.test(text.slice(node.end, next)) && "([`+-/*<".includes(text[next] ?? " ")) no();
 		}
 
 		function parameter(p) {
-			if (p.modifiers !== undefined || ts.isIdentifier(p.name) && p.name.escapedText === "this") no();
+			if (p.modifiers !== undefined || isIdentifier(p.name) && p.name.escapedText === "this") no();
 			visit(p.name);
 			mark(p.questionToken);
 			annotation(p.type);
@@ -135,12 +138,12 @@
 			const arrow = node.kind === K.ArrowFunction;
 			if (node.typeParameters !== undefined) {
 				const end = angles(node.typeParameters);
-				if (arrow) oneLine(node.typeParameters.pos, ts.skipTrivia(text, end));
+				if (arrow) oneLine(node.typeParameters.pos, skipTrivia(text, end));
 			}
 			node.parameters.forEach(parameter);
 			if (node.type !== undefined) {
 				annotation(node.type);
-				if (arrow) oneLine(node.type.pos, ts.skipTrivia(text, node.type.end));
+				if (arrow) oneLine(node.type.pos, skipTrivia(text, node.type.end));
 			}
 			if (node.body !== undefined) visit(node.body);
 		}
@@ -166,7 +169,7 @@
 		function member(m) {
 			switch (m.kind) {
 			case K.PropertyDeclaration:
-				if (ts.isIdentifier(m.name) && ["get", "set", "static", "async", "accessor", "declare"].includes(m.name.text)) no();
+				if (isIdentifier(m.name) && ["get", "set", "static", "async", "accessor", "declare"].includes(m.name.text)) no();
 				modifiers(m, true);
 				visit(m.name);
 				mark(m.questionToken ?? m.exclamationToken);
@@ -207,16 +210,16 @@
 			if (node.modifiers !== undefined || !/^[^\S\n\r]*(?:[\n\r]|$)/.test(text.slice(node.end))) no();
 			let value = 0;
 			for (const m of node.members) {
-				if (!ts.isIdentifier(m.name)) no();
+				if (!isIdentifier(m.name)) no();
 				const key = JSON.stringify(m.name.text), of = m.initializer;
 				if (of === undefined && value === undefined) no();
-				if (of !== undefined && ts.isStringLiteral(of)) {
+				if (of !== undefined && isStringLiteral(of)) {
 					lines.push(`${name}[${key}] = ${JSON.stringify(of.text)};`);
 					value = undefined;
 					continue;
 				}
 				if (of !== undefined) {
-					if (!ts.isNumericLiteral(of) || !/^(?:0|[1-9]\d{0,8})$/.test(of.getText(file))) no();
+					if (!isNumericLiteral(of) || !/^(?:0|[1-9]\d{0,8})$/.test(of.getText(file))) no();
 					value = Number(of.text);
 				}
 				lines.push(`${name}[${name}[${key}] = ${value++}] = ${key};`);
@@ -229,7 +232,7 @@
 			const kind = node.kind;
 			if (asItStands[kind]) {
 				if (node.modifiers !== undefined) no(); /* export, declare */
-				ts.forEachChild(node, visit);
+				forEachChild(node, visit);
 				return;
 			}
 			switch (kind) {
@@ -244,7 +247,7 @@
 				visit(node.whenFalse);
 				break;
 			case K.VariableDeclarationList:
-				if (node.flags & ts.NodeFlags.Using) no();
+				if (node.flags & USING) no();
 				node.declarations.forEach(visit);
 				break;
 			case K.VariableDeclaration:
