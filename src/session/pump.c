@@ -7,6 +7,9 @@
  *
  * After the end what is still in the pipes is read; a straggler that holds one open is waited for
  * DRAIN_MS at most.
+ *
+ * Of a run that is likely to be over in a moment, and whose output nobody waits for, the end alone is waited for at first
+ * (patience): each look at a pipe wakes us up on a processor that the guest, or who reaps it, may need.
  */
 #include "session.h"
 
@@ -15,7 +18,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { PIECE = 65536, DRAIN_MS = 200, KILL_MS = 5000 };
+enum { PIECE = 65536, DRAIN_MS = 200, KILL_MS = 5000, PATIENT_MS = 1 };
 
 /* ---- ends --------------------------------------------------------------------------------- */
 
@@ -144,8 +147,8 @@ static void watch(const pump *p, struct pollfd fds[F_COUNT])
 	bool ending = p->killed;
 
 	fds[F_EXITED] = (struct pollfd){ .fd = p->io.exited, .events = POLLIN };
-	fds[F_OUT] = (struct pollfd){ .fd = p->io.out, .events = POLLIN };
-	fds[F_ERR] = (struct pollfd){ .fd = p->io.err, .events = POLLIN };
+	fds[F_OUT] = (struct pollfd){ .fd = p->patience ? -1 : p->io.out, .events = POLLIN };
+	fds[F_ERR] = (struct pollfd){ .fd = p->patience ? -1 : p->io.err, .events = POLLIN };
 	/* with nothing to give it is watched for the guest's closing it */
 	fds[F_IN] = (struct pollfd){ .fd = p->input.done ? -1 : p->io.in,
 				     .events = feed_wants_room(&p->input) ? POLLOUT : 0 };
@@ -203,13 +206,31 @@ static void drain(pump *p)
 	}
 }
 
+static bool says(int fd)
+{
+	int left = 0;
+
+	return fd >= 0 && ioctl(fd, FIONREAD, &left) == 0 && left > 0;
+}
+
+static int wait_ms(const pump *p)
+{
+	int ms = clock_poll_ms(clock_now_ns(), next_clock(p));
+
+	return p->patience && (ms < 0 || ms > PATIENT_MS) ? PATIENT_MS : ms;
+}
+
 static bool step(pump *p)
 {
 	struct pollfd fds[F_COUNT];
 
 	watch(p, fds);
-	int n = poll(fds, F_COUNT, clock_poll_ms(clock_now_ns(), next_clock(p)));
+	int n = poll(fds, F_COUNT, wait_ms(p));
 
+	/* what is said goes on at once, or it would stand still at a full pipe */
+	if (n != 0 || says(p->io.out) || says(p->io.err))
+		p->patience = 0;
+	p->patience -= p->patience > 0;
 	if (n < 0 && errno != EINTR)
 		end_guest(p, PUMP_NO_MEMORY, 0);
 	if (n < 0)

@@ -187,6 +187,8 @@ static void run_pump(running *r)
 	p->signal = send_signal;
 	p->user = r;
 	capture_init(&p->out, &r->e.limits);
+	if (r->e.box.flags & SB_BOX_WARM && !p->command->on_output && p->out.mode == SB_OUT_TRUNCATE)
+		p->patience = PUMP_PATIENCE;
 	pump_run(p);
 }
 

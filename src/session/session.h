@@ -327,7 +327,9 @@ typedef struct pump {
 	bool killed, ended;
 	bool deaf;                    /* the output callback wants no more */
 	bool lost;                    /* output that could not be read: nobody knows how much */
+	unsigned patience;            /* looks at the end alone, as long as little was said: see pump.c */
 } pump;
+enum { PUMP_PATIENCE = 4 };          /* for a run that is likely to be over in a moment */
 /* Until the guest has ended and its output is drained (bounded).  The streams are closed then. */
 void pump_run(pump *p);
 /* The same with on_control, whose end (PUMP_DONE) leaves the streams open: what they held is taken. */
