@@ -8,8 +8,8 @@
  * After the end what is still in the pipes is read; a straggler that holds one open is waited for
  * DRAIN_MS at most.
  *
- * Of a run that is likely to be over in a moment, and whose output nobody waits for, the end alone is waited for at first
- * (patience): each look at a pipe wakes us up on a processor that the guest, or who reaps it, may need.
+ * Of a run that is likely to be over in a moment, and whose output nobody waits for, the end alone is waited for at
+ * first (patience): each look at a pipe wakes us up on a processor that the guest, or who reaps it, may need.
  */
 #include "session.h"
 

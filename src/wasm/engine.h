@@ -55,7 +55,8 @@ typedef struct engine_run {
 	bool stack_overflow;
 } engine_run;
 /* Instantiates what was loaded, ahead of its start: -1, or the ENGINE_* that engine_start() would end with.
- * Code of a module's own may run here: only for what is trusted, before the walls are closed. */
+ * Code of a module's own may run here, if it has a start function: before the walls are closed only for what is
+ * trusted. */
 int engine_ready(engine *e, engine_run *run);
 /* Of an instance that is ready and waits: calls its "guest.rehearse", if it has one, so that its run finds memory
  * and code already there.  Only for a pack's module.  False: it failed, and is fit for no run. */

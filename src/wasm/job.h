@@ -48,8 +48,9 @@ enum { JOB_ARG = 1, JOB_ENV,
        JOB_HOST };       /* path: the same in JOB_HOST_DIR is shown there; JOB_READONLY, JOB_ONE */
 /* JOB_ONE: it is a single file. */
 enum { JOB_READONLY = 1, JOB_FREE = 2, JOB_ONE = 4 };
-/* Of the job.  FOR_FILE, of sb-wasmc: what it makes is loaded from a file, not from memory. */
-enum { JOB_WAITS = 1, JOB_FOR_FILE = 2 };
+/* Of the job.  FOR_FILE, of sb-wasmc: what it makes is loaded from a file, not from memory.  READY, of a worker that
+ * waits with a JOB_MODULE: instantiating that runs nothing of it, and is done ahead. */
+enum { JOB_WAITS = 1, JOB_FOR_FILE = 2, JOB_READY = 4 };
 
 typedef struct job_head {
 	uint64_t magic, bytes;           /* of the job, this included */

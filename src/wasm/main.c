@@ -31,6 +31,7 @@
 
 #define OVERHEAD ((uint64_t)96 << 20) /* of engine, heap and results, beside what the guest may have */
 #define TOUCHED_BYTES 65536u
+#define SIGNAL_STACK_BYTES 262144u
 #define EXIT_REFUSED JOB_NOT_MINE
 #define EXIT_TRAPPED 134
 
@@ -230,6 +231,19 @@ static __attribute__((noinline)) void touch_ahead(void)
 	free((void *)heap);
 }
 
+/* The engine makes one of this size for its handlers, where there is none, at the first call of a guest's. */
+static void stack_ahead(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	stack_t stack = { .ss_size = SIGNAL_STACK_BYTES };
+	char *at = mmap(NULL, page + stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED || mprotect(at, page, PROT_NONE) < 0)
+		return;
+	stack.ss_sp = at + page;
+	sigaltstack(&stack, NULL);
+}
+
 /* A module that comes with the run: whatever its making and its loading do, the walls stand but for what that
  * takes, and they are closed before any of it runs. */
 static int wait_for_module(worker *k)
@@ -240,6 +254,7 @@ static int wait_for_module(worker *k)
 	if (!k->e)
 		return fail(k, "no memory for the engine");
 	take_signals(k);
+	stack_ahead();
 	touch_ahead();
 	rc = walls_set_ajar(k);
 	if (rc)
@@ -250,11 +265,26 @@ static int wait_for_module(worker *k)
 	return rc ? fail_errno(k, "cannot load the filter of system calls", rc) : 0;
 }
 
+/* A module that the next run is likely to bring, since others before it did: it is loaded, and nothing of it runs
+ * before that run is there.  The walls are closed by the time that its memory is made. */
+static int wait_with_module(worker *k)
+{
+	stack_ahead();
+	touch_ahead();
+	if (load_given(k) < 0 || close_walls(k) < 0)
+		return -1;
+	if (k->head->flags & JOB_READY)
+		k->refused = engine_ready(k->e, &k->run);
+	return wait_for_job(k);
+}
+
 /* A pack's module is loaded, and may be instantiated, before the walls are closed and while nobody waits: it is
  * as trusted as we are. */
 static int prepare_to_wait(worker *k)
 {
 	holder_start();
+	if (k->module)
+		return wait_with_module(k);
 	if (k->module_file) {
 		k->refused = engine_ready(k->e, &k->run);
 		return rehearse(k) < 0 || close_walls(k) < 0 ? -1 : wait_for_job(k);

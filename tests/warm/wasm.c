@@ -358,6 +358,29 @@ static void limits(void **state)
 	}
 }
 
+/* More than the pipes hold, at once and after a while, and what is said before a long silence. */
+static void output(void **state)
+{
+	static const char code[] = "for i = 1, 30 do io.write(('x'):rep(10000)) io.stderr:write(('y'):rep(5000)) end "
+				   "local t = os.clock() while os.clock() - t < 0.02 do end io.write('z')";
+
+	(void)state;
+	if (!warm("lua", code, sizeof code - 1))
+		return;
+	for (size_t n = 0; n < 10; n++) {
+		size_t out = 0, err = 0;
+		sb_result *r;
+
+		await_worker();
+		assert_int_equal(run("lua", code, sizeof code - 1, false, &r), 0);
+		assert_non_null(strchr(sb_result_output(r, SB_STDOUT, &out), 'z'));
+		sb_result_output(r, SB_STDERR, &err);
+		assert_int_equal(out, 300001);
+		assert_int_equal(err, 150000);
+		sb_result_free(r);
+	}
+}
+
 /* ---- What holds a worker's memory ------------------------------------------------------------------ */
 
 static bool read_of(pid_t pid, const char *name, char *text, size_t cap)
@@ -435,6 +458,103 @@ static void nothing_runs(void **state)
 	}
 	print_message("%zu looks at processes that hold memory, %zu of them of an ended worker\n", held, taken_apart);
 	assert_true(held > 0);
+}
+
+/* ---- A module that comes again and again is loaded before its run ------------------------------------- */
+
+/* It has a start function, which runs as it is instantiated. */
+#define STARTS                                                                                              \
+	"\0asm\1\0\0\0\1\22\3`\4\177\177\177\177\1\177`\0\0`\2\177\177\1\177\2K\2\26wasi_snapshot_preview1"   \
+	"\10fd_write\0\0\26wasi_snapshot_preview1\16args_sizes_get\0\2\3\3\2\1\1\5\3\1\0\1\7\23\2\6memory\2" \
+	"\0\6_start\0\3\10\1\2\n)\2\13\0A\300\0A\304\0\20\1\32\13\33\0A\10A0A\300\0(\2\0j:\0\0A\1A\0A\1A\14" \
+	"\20\0\32\13\13\20\1\0A\0\13\n\10\0\0\0\2\0\0\0000\n"
+
+/* A worker that waits and has a memory of a guest's: 0 = there is none. */
+static pid_t with_memory(void)
+{
+	pid_t pids[64];
+	size_t count = world_children("sb-wasm", pids, UNIT_LEN(pids));
+
+	for (size_t i = 0; i < count && i < UNIT_LEN(pids); i++) {
+		char text[4096];
+		unsigned long kib = 0;
+		const char *at = read_of(pids[i], "status", text, sizeof text) ? strstr(text, "VmSize:") : NULL;
+
+		if (at && sscanf(at, "VmSize: %lu", &kib) == 1 && kib >= 4ul << 20)
+			return pids[i];
+	}
+	return 0;
+}
+
+static pid_t await_memory(void)
+{
+	double began = now();
+	pid_t pid;
+
+	while (!(pid = with_memory())) {
+		if (now() - began > 60)
+			fail_msg("no worker waits with the module");
+		usleep(1000);
+	}
+	return pid;
+}
+
+static void say(const char *code, size_t len, bool other, const char *said)
+{
+	sb_result *r;
+
+	await_worker();
+	if (run("wasm", code, len, other, &r) < 0)
+		fail_msg("%s", world_error.message);
+	if (strcmp(world_out(r), said) || sb_result_code(r))
+		fail_msg("\"%s\" \"%s\", not \"%s\"", world_out(r), world_err(r), said);
+	sb_result_free(r);
+}
+
+static void ahead(void **state)
+{
+	static const char a[] = MODULE("A"), b[] = MODULE("B");
+	size_t all = runs < 60 ? runs : 60;
+	pid_t waits;
+
+	(void)state;
+	if (!warm("wasm", a, sizeof a - 1))
+		return;
+	assert_int_equal(with_memory(), 0);
+	say(a, sizeof a - 1, false, "A\n");
+	waits = await_memory();
+	/* as two runs in a row were its, it waits with this one: for it, and for no other */
+	for (double began = now(); !is_killed(waits);) {
+		assert_true(now() - began < 60);
+		say(a, sizeof a - 1, false, "A\n");
+	}
+	waits = await_memory();
+	say(b, sizeof b - 1, true, "B\n");
+	assert_false(is_killed(waits));
+	say(b, sizeof b - 1, true, "B\n");
+	for (double began = now(); !is_killed(waits); usleep(1000))
+		assert_true(now() - began < 60); /* what it waits for does not come any more */
+	for (size_t n = 0; n < all; n++) {
+		bool other = n / 3 & 1;
+
+		say(other ? b : a, sizeof a - 1, other, other ? "B\n" : "A\n");
+		if (n % 3 == 1)
+			await_memory();
+	}
+}
+
+/* Nothing of a module runs ahead: what has a start function gets its memory when its run is there. */
+static void not_started(void **state)
+{
+	static const char starts[] = STARTS;
+
+	(void)state;
+	if (!warm("wasm", starts, sizeof starts - 1))
+		return;
+	for (size_t n = 0; n < 20; n++) {
+		assert_int_equal(with_memory(), 0);
+		say(starts, sizeof starts - 1, n & 1, "0\n");
+	}
 }
 
 static void descriptors(void **state)
@@ -610,8 +730,8 @@ int main(int argc, char **argv)
 {
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
-		ALONE(no_channel), ALONE(seeds), ALONE(raw_modules), ALONE(killed),
-		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(nothing_runs), ALONE(descriptors),
+		ALONE(no_channel), ALONE(seeds), ALONE(raw_modules), ALONE(ahead), ALONE(not_started), ALONE(killed),
+		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(output), ALONE(nothing_runs), ALONE(descriptors),
 		ALONE(preparation), ALONE(no_leak),
 	};
 	int rc = world_begin(argc, argv);

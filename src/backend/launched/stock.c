@@ -143,6 +143,25 @@ static sb_box *take_later(stock *all)
 	return box;
 }
 
+/* The lock is held. */
+static stock_worker *take_stale(const stock *all)
+{
+	size_t i;
+
+	for (i = 0; all->way->stale && i < STOCK_KINDS; i++) {
+		stock_worker **at = all->kinds[i] ? &all->kinds[i]->workers : NULL, *w;
+
+		for (; at && (w = *at); at = &w->next)
+			if (all->way->stale(w)) {
+				*at = w->next;
+				w->next = NULL;
+				all->kinds[i]->waiting--;
+				return w;
+			}
+	}
+	return NULL;
+}
+
 static void *filler(void *user)
 {
 	stock *all = user;
@@ -150,16 +169,20 @@ static void *filler(void *user)
 	pthread_mutex_lock(&all->lock);
 	while (!all->stop) {
 		sb_box *box = take_later(all);
-		stock_kind *kind = box ? NULL : find_lacking(all);
+		stock_worker *stale = box ? NULL : take_stale(all);
+		stock_kind *kind = box || stale ? NULL : find_lacking(all);
+		bool idle = !box && !stale && !kind;
 
-		if (!box && !kind && !all->look)
+		if (idle && !all->look)
 			pthread_cond_wait(&all->wanted, &all->lock);
 		all->look = false;
-		if (!box && !kind)
+		if (idle)
 			continue;
 		pthread_mutex_unlock(&all->lock);
 		if (box)
 			all->way->destroy(box);
+		else if (stale)
+			stock_close(stale);
 		else
 			start_one(kind);
 		pthread_mutex_lock(&all->lock);
@@ -411,16 +434,20 @@ bool stock_alive(stock_worker *w)
 	       !w->guest->refused;
 }
 
-stock_worker *stock_pop(stock_kind *kind)
+stock_worker *stock_pop(stock_kind *kind, bool (*fits)(const stock_worker *w, void *user), void *user)
 {
-	stock_worker **at, *w;
+	stock_worker **at, **found = NULL, *w = NULL;
 
 	pthread_mutex_lock(&kind->stock->lock);
-	for (at = &kind->workers; *at && (*at)->next;)
-		at = &(*at)->next;
-	w = *at;
-	*at = NULL;
-	kind->waiting -= w != NULL;
+	for (at = &kind->workers; *at; at = &(*at)->next)
+		if (!fits || fits(*at, user))
+			found = at;
+	if (found) {
+		w = *found;
+		*found = w->next;
+		w->next = NULL;
+		kind->waiting--;
+	}
 	pthread_mutex_unlock(&kind->stock->lock);
 	return w;
 }

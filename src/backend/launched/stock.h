@@ -30,6 +30,9 @@ typedef struct stock_way {        /* the backend's */
 	stock_worker *(*start)(stock_kind *kind); /* on the stock's thread; NULL = not just now */
 	void (*destroy)(sb_box *box);     /* box->warm is NULL by then */
 	void (*free_kind)(stock_kind *kind);
+	/* With the lock held; may be NULL.  What this one has loaded is not what runs of its kind are any more: the
+	 * thread closes it. */
+	bool (*stale)(const stock_worker *w);
 } stock_way;
 
 typedef struct stock {
@@ -74,8 +77,9 @@ void stock_kind_drop(stock_kind *kind);   /* not in use any more; NULL is fine *
 /* For way->start: a worker of this box, which it leaves when it is freed.  NULL = no memory. */
 stock_worker *stock_worker_new(sb_box *box, stock_kind *kind);
 void stock_worker_free(stock_worker *w);  /* not the box */
-/* The one that has waited for longest; NULL = none.  It is the caller's. */
-stock_worker *stock_pop(stock_kind *kind);
+/* The one that has waited for longest, of those that fit (NULL: any; called with the lock held); NULL = none.  It is
+ * the caller's. */
+stock_worker *stock_pop(stock_kind *kind, bool (*fits)(const stock_worker *w, void *user), void *user);
 void stock_push(stock_kind *kind, stock_worker *w); /* back again, or closed where there are enough */
 void stock_close(stock_worker *list);
 /* The use of the kind that the caller held is the worker's from now on. */

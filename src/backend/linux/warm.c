@@ -107,7 +107,7 @@ bool warm_take(warm_kind *kind, const sb_limits *limits, const sb_call *call, sb
 	stock_worker *w;
 	int rc = SB_ERR_AGAIN;
 
-	while ((w = stock_pop(&kind->base))) {
+	while ((w = stock_pop(&kind->base, NULL, NULL))) {
 		if (stock_alive(w))
 			rc = w->ready ? 0 : hear(w, call, WARM_READY_MS, NULL);
 		if (!rc || rc != SB_ERR_AGAIN)

@@ -245,7 +245,7 @@ static int create(sb_state *state, const sb_box_request *request, const wasm_sho
 		return rc;
 	if (request->flags & SB_BOX_WARM)
 		kind = wasm_warm_kind(state, request, &dir, shown);
-	*out = kind ? wasm_warm_take(kind, request->limits) : NULL;
+	*out = kind ? wasm_warm_take(kind, request) : NULL;
 	if (!*out) {
 		rc = create_cold(state, request, &dir, shown, call, out, err);
 		if (rc)
@@ -315,6 +315,16 @@ void box_destroy(sb_box *box)
 
 /* ---- Put --------------------------------------------------------------------------------------------- */
 
+/* Of what a worker was taken for the hash is known; one that waited with it needs no more. */
+static int put_module(wasm_box *own, const sb_node *node, const sb_call *call, sb_error *err)
+{
+	bool same = own->hash[0] && node->len == own->code_len && !memcmp(node->data, own->code, node->len);
+
+	if (own->loaded)
+		return same ? 0 : stock_ended(err);
+	return compile_add(own->state, call, node->data, node->len, same ? own->hash : NULL, own, err);
+}
+
 /* The code of a raw module is not a file of the guest's, but the guest. */
 static int put_code(sb_box *box, const sb_node *node, const sb_call *call, sb_error *err)
 {
@@ -327,7 +337,7 @@ static int put_code(sb_box *box, const sb_node *node, const sb_call *call, sb_er
 		return 0;
 	}
 	own->has_code = true;
-	return compile_add(own->state, call, node->data, node->len, own, err);
+	return put_module(own, node, call, err);
 }
 
 /* The guest runs already: what was gathered goes to it now. */

@@ -17,6 +17,31 @@
 #define COMPILE_MS 60000u
 #define COMPILE_MEMORY ((uint64_t)1 << 30)
 #define COMPILED_MAX ((uint64_t)512 << 20)
+#define WAITS_WITH_MOST ((size_t)8 << 20) /* compiled, of what waiting workers hold ahead */
+#define START_SECTION 8
+
+/* Has it a start function?  What cannot be read counts as one. */
+static bool has_start(const uint8_t *wasm, size_t len)
+{
+	size_t at = COMPILE_HEAD;
+
+	while (at < len) {
+		uint8_t section = wasm[at++];
+		uint64_t size = 0;
+
+		for (unsigned shift = 0; ; shift += 7) {
+			if (at >= len || shift > 28)
+				return true;
+			size |= (uint64_t)(wasm[at] & 127) << shift;
+			if (!(wasm[at++] & 128))
+				break;
+		}
+		if (section == START_SECTION || size > len - at)
+			return true;
+		at += (size_t)size;
+	}
+	return false;
+}
 
 static const wasm_compiled *find(sb_state *state, const char *hash)
 {
@@ -32,7 +57,7 @@ static const wasm_compiled *find(sb_state *state, const char *hash)
 }
 
 /* Takes `data` over; in place of what was not used for the longest time. */
-static const wasm_compiled *keep(sb_state *state, const char *hash, void *data, size_t len)
+static const wasm_compiled *keep(sb_state *state, const char *hash, bool starts, void *data, size_t len)
 {
 	wasm_compiled *c = &state->cache[0];
 
@@ -43,6 +68,7 @@ static const wasm_compiled *keep(sb_state *state, const char *hash, void *data, 
 	memcpy(c->hash, hash, SHA256_HEX);
 	c->data = data;
 	c->len = len;
+	c->starts = starts;
 	c->used = ++state->uses;
 	return c;
 }
@@ -176,7 +202,23 @@ int compile_check(const void *wasm, size_t len, sb_error *err)
 	return 0;
 }
 
-int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
+bool compile_add_known(sb_state *state, const char *hash, wasm_box *box)
+{
+	const wasm_compiled *found;
+	bool fits;
+
+	pthread_mutex_lock(&state->lock);
+	found = find(state, hash);
+	fits = found && found->len <= WAITS_WITH_MOST;
+	if (fits) {
+		job_add(box, JOB_MODULE, 0, "", found->data, found->len);
+		box->ready = !found->starts;
+	}
+	pthread_mutex_unlock(&state->lock);
+	return fits;
+}
+
+int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, const char *known, wasm_box *box,
 		sb_error *err)
 {
 	char hash[SHA256_HEX];
@@ -188,7 +230,10 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 	rc = compile_check(wasm, len, err);
 	if (rc)
 		return rc;
-	sha256_data(wasm, len, hash);
+	if (known)
+		memcpy(hash, known, sizeof hash);
+	else
+		sha256_data(wasm, len, hash);
 	pthread_mutex_lock(&state->lock);
 	found = find(state, hash);
 	if (found)
@@ -207,7 +252,7 @@ int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t l
 	if (find(state, hash))
 		free(data);
 	else
-		keep(state, hash, data, data_len);
+		keep(state, hash, has_start(wasm, len), data, data_len);
 	pthread_mutex_unlock(&state->lock);
 	return 0;
 }

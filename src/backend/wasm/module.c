@@ -91,7 +91,7 @@ int module_add(sb_state *state, const sb_call *call, const char *path, wasm_box 
 	int rc = fd < 0 ? fd : !data ? error_no_memory(err, "module") : read_some(path, fd, data, size, &len, err);
 
 	if (!rc)
-		rc = compile_add(state, call, data, len, box, err);
+		rc = compile_add(state, call, data, len, NULL, box, err);
 	box->has_code = !rc;
 	free(data);
 	return rc;

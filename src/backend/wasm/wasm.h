@@ -39,6 +39,7 @@ typedef struct wasm_compiled {
 	char hash[SHA256_HEX];
 	void *data;
 	size_t len;
+	bool starts;                  /* something of it runs as it is instantiated */
 	uint64_t used;
 } wasm_compiled;
 
@@ -66,6 +67,10 @@ typedef struct wasm_box {
 	int fd;                       /* of the job, once it was sent */
 	uint64_t job_at, job_bytes;   /* in it */
 	uint64_t stack_bytes;         /* of the guest's calls */
+	const void *code;             /* of the request, for whose raw module a waiting worker was taken */
+	size_t code_len;
+	char hash[SHA256_HEX];        /* of that; before: of the module that the worker waits with; "" = none */
+	bool loaded, ready;           /* it has that module; it has instantiated it */
 	bool spawned;
 	int ask;                      /* to a guest that stays, -1 = none: live.c */
 	uint8_t *result;              /* read, behind the end: a result_head and entries */
@@ -132,9 +137,12 @@ int wasm_remove(sb_box *box, const char *path, const sb_call *call, sb_error *er
 int compile_check(const void *wasm, size_t len, sb_error *err);
 
 /* The compiled module, the state's for as long as nothing else is compiled: copied into the job under its
- * lock.  INVALID_SPEC: it is no module, or one that the engine does not take. */
-int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, wasm_box *box,
+ * lock.  hash: of the module, where that is known, or NULL.  INVALID_SPEC: it is no module, or one that the engine does
+ * not take. */
+int compile_add(sb_state *state, const sb_call *call, const void *wasm, size_t len, const char *hash, wasm_box *box,
 		sb_error *err);
+/* Into the job of the worker that is to wait with it, if it is there and not too large for that. */
+bool compile_add_known(sb_state *state, const char *hash, wasm_box *box);
 
 /* Behind walls of its own; *out for free().  flags: JOB_FOR_FILE. */
 int compile_module(sb_state *state, const sb_call *call, uint32_t flags, const void *wasm, size_t len,
@@ -169,7 +177,7 @@ extern const stock_way wasm_warm_way;
 /* The kind of this request (dir: of its pack), counted as in use; NULL = no memory. */
 stock_kind *wasm_warm_kind(sb_state *state, const sb_box_request *request, const packdir *dir,
 			   const wasm_shown *shown);
-sb_box *wasm_warm_take(stock_kind *kind, const sb_limits *limits); /* NULL = none waits */
+sb_box *wasm_warm_take(stock_kind *kind, const sb_box_request *request); /* NULL = none waits */
 /* The job, which is made, goes to the worker that waits.  AGAIN: it is not there any more. */
 int wasm_warm_go(sb_box *box, const sb_guest_request *request, sb_guest **guest, sb_guest_io *io, sb_error *err);
 
