@@ -45,10 +45,74 @@ static void mark(const void *block, bool is_live)
 		live[at / GRAIN / 8] &= (unsigned char)~bit;
 }
 
+/* ---- Texts lie together -------------------------------------------------------------------------
+ *
+ * Each start writes a hash into most texts.  Those that come with the library's code and by name from C are made in
+ * one place, so that this takes few pages; at the end of the snapshot they are immortal, and nobody gives them back. */
+
+enum { TEXT_BYTES = 1 << 20 };
+
+static char *texts, *texts_end, *texts_last;
+static unsigned is_text; /* what is allocated now is one */
+
+PyObject *__real_PyUnicode_FromKindAndData(int kind, const void *data, Py_ssize_t len);
+PyObject *__wrap_PyUnicode_FromKindAndData(int kind, const void *data, Py_ssize_t len);
+PyObject *__real_PyUnicode_InternFromString(const char *text);
+PyObject *__wrap_PyUnicode_InternFromString(const char *text);
+
+PyObject *__wrap_PyUnicode_FromKindAndData(int kind, const void *data, Py_ssize_t len)
+{
+	is_text++;
+	PyObject *made = __real_PyUnicode_FromKindAndData(kind, data, len);
+	is_text--;
+	return made;
+}
+
+PyObject *__wrap_PyUnicode_InternFromString(const char *text)
+{
+	is_text++;
+	PyObject *made = __real_PyUnicode_InternFromString(text);
+	is_text--;
+	return made;
+}
+
+static size_t round_up(size_t size)
+{
+	return (size + GRAIN - 1) & ~(size_t)(GRAIN - 1);
+}
+
+static bool is_among_texts(const void *block)
+{
+	return texts != NULL && (const char *)block >= texts && (const char *)block < texts + TEXT_BYTES;
+}
+
+/* NULL: there is no room, or it is no text. */
+static void *text_block(size_t size)
+{
+	char *block = texts_end;
+
+	if (texts_end == NULL || is_text == 0 || size > (size_t)(texts + TEXT_BYTES - texts_end))
+		return NULL;
+	texts_last = block;
+	texts_end += round_up(size);
+	return block;
+}
+
+static void make_immortal(PyObject *object)
+{
+	object->ob_refcnt = _Py_IMMORTAL_REFCNT;
+	if (PyUnicode_Check(object) && PyUnicode_CHECK_INTERNED(object) == SSTATE_INTERNED_MORTAL)
+		((PyASCIIObject *)object)->state.interned = SSTATE_INTERNED_IMMORTAL;
+}
+
+/* ---- All blocks of objects are noted ---- */
+
 static void *watched_malloc(void *user, size_t size)
 {
-	void *block = below.malloc(user, size);
+	void *block = text_block(size);
 
+	if (block == NULL)
+		block = below.malloc(user, size);
 	mark(block, true);
 	return block;
 }
@@ -61,28 +125,41 @@ static void *watched_calloc(void *user, size_t count, size_t size)
 	return block;
 }
 
-static void *watched_realloc(void *user, void *old, size_t size)
-{
-	void *block = below.realloc(user, old, size);
-
-	if (block != NULL) {
-		mark(old, false);
-		mark(block, true);
-	}
-	return block;
-}
-
 static void watched_free(void *user, void *block)
 {
 	mark(block, false);
-	below.free(user, block);
+	if (!is_among_texts(block))
+		below.free(user, block);
+	else if (block == texts_last && texts_end != NULL) /* it was there already */
+		texts_end = block;
 }
 
-void hashes_watch(void)
+static void *watched_realloc(void *user, void *old, size_t size)
+{
+	size_t room = is_among_texts(old) ? (size_t)(texts_end - (char *)old) : 0;
+	void *block = room > 0 ? below.malloc(user, size) : below.realloc(user, old, size);
+
+	if (block == NULL)
+		return NULL;
+	if (room > 0)
+		memcpy(block, old, room < size ? room : size);
+	mark(old, false);
+	mark(block, true);
+	return block;
+}
+
+static void watch(void)
 {
 	PyMem_GetAllocator(PYMEM_DOMAIN_OBJ, &below);
 	PyMemAllocatorEx watched = { below.ctx, watched_malloc, watched_calloc, watched_realloc, watched_free };
 	PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &watched);
+}
+
+static void gather_texts(void)
+{
+	texts = texts_end = PyMem_RawMalloc(TEXT_BYTES);
+	if (texts == NULL)
+		broken("no memory for texts", NULL);
 }
 
 static void stop_watching(void)
@@ -439,6 +516,14 @@ static void lay_all(bool narrow)
 	table_count = kept;
 }
 
+static void settle_texts(void)
+{
+	each_object(make_immortal);
+	if (PyMem_RawRealloc(texts, (size_t)(texts_end - texts)) != texts)
+		broken("texts do not stay in their place", texts);
+	texts = texts_end = texts_last = NULL;
+}
+
 /* ---- Whether it holds ------------------------------------------------------------------------- */
 
 /* Of a dead object's weak reference nobody could make the hash anew. */
@@ -478,6 +563,72 @@ static void check_tables(void)
 	}
 }
 
+/* ---- Tables lie together ---------------------------------------------------------------------- */
+
+enum { MOVED = 255 }; /* in dk_log2_size: the first word says whereto */
+
+static size_t size_of_keys(const PyDictKeysObject *keys)
+{
+	size_t entry = keys->dk_kind == DICT_KEYS_GENERAL ? sizeof(PyDictKeyEntry) : sizeof(PyDictUnicodeEntry);
+
+	return sizeof *keys + ((size_t)1 << keys->dk_log2_index_bytes) + entry * ((size_t)DK_SIZE(keys) * 2 / 3);
+}
+
+/* Within one stretch of memory: what would fill a hole elsewhere is held until all are placed. */
+static void *block_within(char *from, size_t len, size_t size, void **held)
+{
+	for (;;) {
+		char *block = PyMem_RawMalloc(size);
+		if (block == NULL)
+			broken("no memory for a table", NULL);
+		if (block >= from && block + size <= from + len)
+			return block;
+		*(void **)block = *held;
+		*held = block;
+	}
+}
+
+static void follow(PyObject *object)
+{
+	PyDictKeysObject **keys = PyDict_Check(object) ? &((PyDictObject *)object)->ma_keys
+				  : PyType_Check(object) && PyType_HasFeature((PyTypeObject *)object, Py_TPFLAGS_HEAPTYPE)
+					  ? &((PyHeapTypeObject *)object)->ht_cached_keys
+					  : NULL;
+
+	if (keys != NULL && *keys != NULL && (*keys)->dk_log2_size == MOVED)
+		*keys = *(PyDictKeysObject **)*keys;
+}
+
+/* Each start writes into each of them. */
+static void move_tables(void)
+{
+	size_t len = 0;
+	void *held = NULL, *old[TABLES_MAX];
+
+	for (size_t i = 0; i < table_count; i++)
+		len += tables[i].is_set ? 0 : size_of_keys(tables[i].at) + 32;
+	char *from = PyMem_RawMalloc(len);
+	PyMem_RawFree(from);
+	for (size_t i = 0; i < table_count; i++) {
+		if (tables[i].is_set)
+			continue;
+		PyDictKeysObject *keys = old[i] = tables[i].at;
+		void *to = block_within(from, len, size_of_keys(keys), &held);
+		tables[i].at = memcpy(to, keys, size_of_keys(keys));
+		*(void **)keys = to;
+		keys->dk_log2_size = MOVED;
+	}
+	each_object(follow);
+	for (size_t i = 0; i < table_count; i++)
+		if (!tables[i].is_set)
+			PyMem_Free(old[i]);
+	while (held != NULL) {
+		void *next = *(void **)held;
+		PyMem_RawFree(held);
+		held = next;
+	}
+}
+
 /* ---- The seed --------------------------------------------------------------------------------- */
 
 static bool is_drawn;
@@ -492,6 +643,12 @@ static void set_seed(unsigned long seed)
 	}
 }
 
+void hashes_watch(void)
+{
+	gather_texts();
+	watch();
+}
+
 void hashes_freeze(void)
 {
 	PyDateTime_IMPORT;
@@ -500,6 +657,8 @@ void hashes_freeze(void)
 	forget_hashes();
 	set_seed(1);
 	lay_all(true);
+	settle_texts();
+	move_tables();
 	each_object(check_reference);
 	check_tables();
 	forget_hashes();
@@ -515,7 +674,7 @@ static void draw(void)
 
 void hashes_rehearse(void)
 {
-	hashes_watch();
+	watch();
 	draw();
 }
 
