@@ -45,6 +45,8 @@ def features(stage, user):
             found.add(f"{line['wall']}-cgroup")
         if line["mechanism"].startswith("landlock in the host's root"):
             found.add("in-place")
+        if line["wall"] == "privileges" and "nested user namespace" not in line["mechanism"]:
+            found.add("unmapped")
     if "in-place" not in found:
         found.add("own-root")
     return found

@@ -17,7 +17,7 @@
  * attempt tmpfs: open without memory+disk | code memory_limit fs_quota | needs memory-cgroup own-root
  * attempt memfd: open without memory | code memory_limit | needs memory-cgroup
  * attempt tcp_buffers: open without memory | needs memory-cgroup
- * attempt tcp_crowd: open without memory | code memory_limit | needs memory-cgroup
+ * attempt tcp_crowd: open without memory | code memory_limit | needs memory-cgroup own-root
  * attempt udp_buffers: open without memory | needs memory-cgroup
  * attempt netlink_queues: open without seccomp | needs memory-cgroup
  * attempt refused_is_told: open without memory | code memory_limit
