@@ -290,11 +290,12 @@ int main(int argc, char **argv)
 	if (!ready)
 		snapshot();
 	guest_start();
-	if (!hashes_renew(getenv("PYTHONHASHSEED"))) {
+	bool session = guest_has_session();
+	if (!hashes_renew(getenv("PYTHONHASHSEED"), session)) {
 		fputs("Fatal Python error: config_init_hash_seed: PYTHONHASHSEED must be \"random\" or an integer in range [0; 4294967295]\n", stderr);
 		return EXIT_FAILURE;
 	}
-	if (guest_has_session()) {
+	if (session) {
 		char *words[] = { argv[0], "" };
 
 		return renew(2, words) ? run_session() : EXIT_FAILURE;
