@@ -661,12 +661,12 @@ void hashes_freeze(void)
 	move_tables();
 	each_object(check_reference);
 	check_tables();
+	forget_hashes();
 	stop_watching();
 }
 
 static void draw(void)
 {
-	forget_hashes();
 	guest_random(&_Py_HashSecret, sizeof _Py_HashSecret);
 	lay_all(false);
 	is_drawn = true;
@@ -687,9 +687,10 @@ void hashes_rehearsed(void)
 /* Tables that a rehearsal has made or moved are found as those of the snapshot were. */
 static void renew_by(unsigned long seed)
 {
-	forget_hashes();
-	if (is_drawn)
+	if (is_drawn) {
+		forget_hashes();
 		find_tables();
+	}
 	set_seed(seed);
 	lay_all(false);
 	is_drawn = true;
@@ -697,14 +698,12 @@ static void renew_by(unsigned long seed)
 		PyStructSequence_SetItem(PySys_GetObject("flags"), HASH_RANDOMIZATION, PyLong_FromLong(0));
 }
 
-bool hashes_renew(const char *wish, bool stays)
+bool hashes_renew(const char *wish)
 {
 	char *end;
 
-	if (wish == NULL || *wish == '\0')
-		wish = stays ? "random" : NULL;
-	if (wish == NULL || strcmp(wish, "random") == 0) {
-		if (wish != NULL && !is_drawn)
+	if (wish == NULL || *wish == '\0' || strcmp(wish, "random") == 0) {
+		if (!is_drawn)
 			draw();
 		return true;
 	}

@@ -290,12 +290,11 @@ int main(int argc, char **argv)
 	if (!ready)
 		snapshot();
 	guest_start();
-	bool session = guest_has_session();
-	if (!hashes_renew(getenv("PYTHONHASHSEED"), session)) {
+	if (!hashes_renew(getenv("PYTHONHASHSEED"))) {
 		fputs("Fatal Python error: config_init_hash_seed: PYTHONHASHSEED must be \"random\" or an integer in range [0; 4294967295]\n", stderr);
 		return EXIT_FAILURE;
 	}
-	if (session) {
+	if (guest_has_session()) {
 		char *words[] = { argv[0], "" };
 
 		return renew(2, words) ? run_session() : EXIT_FAILURE;
