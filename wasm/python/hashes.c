@@ -10,6 +10,7 @@
 #include <internal/pycore_weakref.h>
 #include "guest.h"
 #include "hashes.h"
+#include "stale.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static void mark(const void *block, bool is_live)
 
 /* ---- Texts lie together -------------------------------------------------------------------------
  *
- * Each start writes a hash into most texts.  Those that come with the library's code and by name from C are made in
+ * A run writes hashes into many texts.  Those that come with the library's code and by name from C are made in
  * one place, so that this takes few pages; at the end of the snapshot they are immortal, and nobody gives them back. */
 
 enum { TEXT_BYTES = 1 << 20 };
@@ -359,11 +360,9 @@ static void forget_hashes(void)
 
 static Py_hash_t hash_of_text(PyObject *text)
 {
-	Py_hash_t *kept = &((PyASCIIObject *)text)->hash;
+	Py_hash_t kept = ((PyASCIIObject *)text)->hash;
 
-	if (*kept == -1) /* as unicode_hash() of unicodeobject.c, without its detours: there are ten thousand of them */
-		*kept = _Py_HashBytes(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text) * PyUnicode_KIND(text));
-	return *kept;
+	return kept != -1 ? kept : _Py_HashBytes(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text) * PyUnicode_KIND(text));
 }
 
 static Py_hash_t hash_of(PyObject *key)
@@ -398,14 +397,22 @@ static void place_index(PyDictKeysObject *keys, Py_hash_t hash, Py_ssize_t index
 		PLACE(int32_t);
 }
 
-static void lay_texts(PyDictKeysObject *keys)
+/* What is in it is where it was; the texts' hashes are not written down, for that would be a page for each. */
+void hashes_lay(PyDictKeysObject *keys)
 {
 	const PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
 
+	if (DK_LOG_SIZE(keys) >= 16 && memcmp(keys->dk_indices, (unsigned char[]){ STALE_BYTE, STALE_BYTE, STALE_BYTE, STALE_BYTE }, 4) != 0)
+		return;
 	memset(keys->dk_indices, 0xff, (size_t)1 << keys->dk_log2_index_bytes);
 	for (Py_ssize_t i = 0; i < keys->dk_nentries; i++)
 		if (entries[i].me_key != NULL)
 			place_index(keys, hash_of_text(entries[i].me_key), i);
+}
+
+static void set_stale(PyDictKeysObject *keys)
+{
+	memset(keys->dk_indices, STALE_BYTE, (size_t)1 << keys->dk_log2_index_bytes);
 }
 
 /* Whether a hash has changed; all are asked for before the table is none for a moment. */
@@ -475,7 +482,7 @@ static bool lay(const table *t)
 		return lay_set(t->at);
 	if (t->rank > TEXTS)
 		return lay_keys(t->at);
-	lay_texts(t->at);
+	set_stale(t->at);
 	return true;
 }
 
@@ -508,12 +515,39 @@ static void lay_all(bool narrow)
 {
 	size_t kept = 0;
 
-	lay_chains(_PyRuntime.cached_objects.interned_strings);
 	lay_chains(_PyRuntime.imports.extensions.hashtable);
 	for (size_t i = 0; i < table_count; i++)
 		if (lay(&tables[i]) || !narrow)
 			tables[kept++] = tables[i];
 	table_count = kept;
+}
+
+/* ---- Interned texts --------------------------------------------------------------------------- */
+
+static Py_uhash_t place_of_text(const void *text) /* FNV-1a */
+{
+	const unsigned char *at = PyUnicode_DATA((PyObject *)text);
+	Py_uhash_t place = 2166136261u;
+
+	for (Py_ssize_t left = PyUnicode_GET_LENGTH((PyObject *)text) * PyUnicode_KIND((PyObject *)text); left > 0; left--)
+		place = (place ^ *at++) * 16777619u;
+	return place;
+}
+
+/* Nearly each start asks for some, and they are ten thousand.  So those of the snapshot go where the static ones are, into
+ * a table that is never added to any more, by a function without a seed; texts of a program's own are not among them. */
+static void settle_interned(void)
+{
+	_Py_hashtable_t *all = _PyRuntime.cached_objects.interned_strings;
+	PyObject *dict = PyInterpreterState_Get()->cached_objects.interned_strings, *text;
+	Py_ssize_t at = 0;
+
+	all->hash_func = place_of_text;
+	lay_chains(all);
+	while (PyDict_Next(dict, &at, &text, NULL))
+		if (_Py_hashtable_get(all, text) == NULL && _Py_hashtable_set(all, text, text) < 0)
+			broken("no memory for interned texts", text);
+	PyDict_Clear(dict); /* they are immortal: it owns no reference */
 }
 
 static void settle_texts(void)
@@ -599,7 +633,7 @@ static void follow(PyObject *object)
 		*keys = *(PyDictKeysObject **)*keys;
 }
 
-/* Each start writes into each of them. */
+/* A run writes into many of them. */
 static void move_tables(void)
 {
 	size_t len = 0;
@@ -649,10 +683,25 @@ void hashes_watch(void)
 	watch();
 }
 
+/* They are laid when somebody asks. */
+static void leave_texts(void)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < table_count; i++)
+		if (tables[i].rank == TEXTS)
+			set_stale(tables[i].at);
+		else
+			tables[kept++] = tables[i];
+	table_count = kept;
+}
+
 void hashes_freeze(void)
 {
 	PyDateTime_IMPORT;
 	PyGC_Collect(); /* what is kept for reuse goes, too */
+	each_object(make_immortal);
+	settle_interned();
 	find_tables();
 	forget_hashes();
 	set_seed(1);
@@ -661,6 +710,7 @@ void hashes_freeze(void)
 	move_tables();
 	each_object(check_reference);
 	check_tables();
+	leave_texts();
 	forget_hashes();
 	stop_watching();
 }

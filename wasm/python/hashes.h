@@ -3,9 +3,10 @@
  * hashes.h - the hash seed of texts and bytes is each start's own, although a snapshot holds tables that depend on it.
  *
  * While the snapshot is made, all blocks of objects are watched, so that at its end each dictionary and each set
- * among them is known.  Those whose order depends on the seed are written down; hashes that objects keep are
- * forgotten.  A start draws a seed and lays each of these tables anew, in its place: what is in them, and in which
- * order a dictionary tells it, stays.
+ * among them is known, and those whose order depends on the seed are found; hashes that objects keep are forgotten.
+ * A start draws a seed and lays sets and mixed tables anew, in their place; tables of texts, nearly all that there
+ * are, are laid when somebody looks into them (stale.h).  What is in them, and in which order a dictionary tells it,
+ * stays.
  */
 #ifndef PYTHON_HASHES_H
 #define PYTHON_HASHES_H
