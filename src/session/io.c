@@ -357,13 +357,14 @@ int io_start(sb_sandbox *sandbox, sb_error *err)
 	return code;
 }
 
+/* The thread asks for sandbox->io until it has ended. */
 void io_stop(sb_sandbox *sandbox)
 {
 	io_thread *io;
 
 	pthread_mutex_lock(&sandbox->lock);
-	io = sandbox->io;
-	sandbox->io = NULL;
+	io = sandbox->io_ends ? NULL : sandbox->io;
+	sandbox->io_ends = io || sandbox->io_ends;
 	pthread_mutex_unlock(&sandbox->lock);
 	if (!io)
 		return;
@@ -374,5 +375,9 @@ void io_stop(sb_sandbox *sandbox)
 	pthread_join(io->thread, NULL);
 	look_at_posted(io);
 	let_go(io);
+	pthread_mutex_lock(&sandbox->lock);
+	sandbox->io = NULL;
+	sandbox->io_ends = false;
+	pthread_mutex_unlock(&sandbox->lock);
 	io_release(io);
 }

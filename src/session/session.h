@@ -64,6 +64,7 @@ struct sb_sandbox {
 	live_id *ids;
 	sb_session *sessions;
 	struct io_thread *io;         /* NULL until a process needs it */
+	bool io_ends;                 /* it is being stopped, by somebody else for all but one */
 	sb_manager *manager;          /* of sessions with an idle time or an age, NULL until there is one */
 	int stop_fd;                  /* eventfd: the object is being closed */
 	struct shim_kept *shims;      /* what they answered; NULL = each is asked each time */
