@@ -153,7 +153,8 @@ toolchain() {
 	target="--target=wasm32-wasip1 --sysroot=$sysroot"
 }
 
-guest_link=-Wl,--wrap=__wasilibc_find_relpath_alloc # guest.c
+# guest.c; guest.h
+guest_link="-Wl,--wrap=__wasilibc_find_relpath_alloc -Wl,--export=__stack_pointer"
 
 # cached KEY-WORDS...: sets $result to the folder of that key; true if it is there already.  Where the
 # cache lies does not count.

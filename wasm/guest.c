@@ -91,6 +91,14 @@ static int control = -1; /* its number, high, is in the environment */
 
 __attribute__((import_module("sandbox"), import_name("bell"))) int sandbox_bell(const void *words, size_t count);
 
+__attribute__((import_module("sandbox"), import_name("rest"))) void sandbox_rest(void);
+
+_Noreturn void guest_rest(void)
+{
+	sandbox_rest();
+	abort(); /* the control stream is gone */
+}
+
 bool guest_has_session(void)
 {
 	const char *number = getenv("SANDBOX_CONTROL");

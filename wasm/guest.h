@@ -27,6 +27,26 @@ bool guest_control_wait(void);
 void guest_control_write(const void *data, size_t len);
 /* Standard input is this file from now on; of /dev/null, which is not there: nothing. */
 void guest_input_file(const char *path);
+/*
+ * The end of a session's start: does not come back.  No call of the guest's is under way from here on until the control
+ * stream has something to be read, or has ended; then guest_turn() is called, and when that comes back the guest
+ * rests again.  It takes what has come, all of it that it has read, and ends the guest as anything else does.
+ *
+ *   import  sandbox.rest: () -> ()       the worker takes all calls off its stack by a trap
+ *   export  guest.turn: () -> ()
+ *   export  guest.renew: () -> ()        at rest, in a copy of the guest: generators of random numbers are drawn anew, as
+ *                                        after a fork; hash seeds and clocks stay
+ *   export  memory, and __stack_pointer  a mutable i32, the only mutable global there is
+ *
+ * What a guest at rest is lies in its memory and in __stack_pointer, which stands below all that its start keeps on its
+ * stack; between two turns it does not change.  Nothing of it is elsewhere: the table of functions has one size and no code
+ * changes it, no data segment is passive, no exception is held, there is one memory.
+ * Files and descriptors are the worker's.
+ */
+_Noreturn void guest_rest(void);
+/* Of each language. */
+void guest_turn(void);
+void guest_renew(void);
 /* Where the host sets bits when it interrupts; at most eight. */
 typedef struct guest_bell_word {
 	volatile void *at;

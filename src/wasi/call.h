@@ -122,7 +122,7 @@ CALL(path_create_directory); CALL(path_filestat_get); CALL(path_filestat_get_old
 CALL(path_filestat_set_times); CALL(path_link); CALL(path_open); CALL(path_readlink);
 CALL(path_remove_directory); CALL(path_rename); CALL(path_symlink); CALL(path_unlink_file);
 CALL(poll_oneoff); CALL(poll_oneoff_old);
-CALL(bell);
+CALL(bell); CALL(rest);
 CALL(sock_accept); CALL(sock_recv); CALL(sock_send); CALL(sock_shutdown);
 /* clang-format on */
 

@@ -66,6 +66,7 @@ const wasi_import wasi_unstable[] = {
 };
 const wasi_import wasi_ours[] = {
 	{ "bell", "ii", true, call_bell },
+	{ "rest", "", false, call_rest },
 	{ 0 },
 };
 /* clang-format on */

@@ -8,7 +8,8 @@
  * outside of it and of the descriptors given here is ever touched.  One thread.
  *
  * The answer is a WASI errno.  WASI_ENDED means that the guest has called proc_exit(): `exit_code` is
- * set, and the guest must not go on.
+ * set, and the guest must not go on.  WASI_RESTS, of sandbox.rest: what it was doing must not go on, and
+ * another call of it will when there is something to do.
  */
 #ifndef SB_WASI_WASI_H
 #define SB_WASI_WASI_H
@@ -31,6 +32,7 @@ enum { WASI_OK = 0, WASI_E2BIG, WASI_EACCES, WASI_EADDRINUSE, WASI_EADDRNOTAVAIL
        WASI_EXDEV, WASI_ENOTCAPABLE };
 /* clang-format on */
 #define WASI_ENDED 0x10000u
+#define WASI_RESTS 0x10001u
 
 /* Rights: one bit a function or so. */
 enum { WASI_R_DATASYNC = 1 << 0, WASI_R_READ = 1 << 1, WASI_R_SEEK = 1 << 2,

@@ -239,3 +239,18 @@ int ask_wait(void *user, struct pollfd *polls, uint32_t count, const struct time
 	errno = error;
 	return n;
 }
+
+/* As a read of the stream by the guest would wait.  One that has lost its stream finds out by itself. */
+bool ask_rest(worker *k)
+{
+	struct pollfd control = { .fd = k->w.control.host, .events = POLLIN };
+	int n = 0;
+
+	if (!k->w.control.open || k->w.control.host < 0)
+		return true;
+	k->run.in_host = true;
+	while ((n == 0 || (n < 0 && errno == EINTR)) && !k->run.stop(k->run.user))
+		n = ask_wait(k, &control, 1, NULL);
+	k->run.in_host = false;
+	return !k->run.stop(k->run.user);
+}

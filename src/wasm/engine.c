@@ -31,7 +31,9 @@ struct engine {
 	wasmtime_memory_t memory;
 	wasmtime_instance_t instance;    /* of `store`, once that is there */
 	bool has_memory;
-	int ended;               /* ENGINE_EXITED or STOPPED by a call of the interface; -1 = no */
+	wasmtime_func_t turn;            /* once has_turn */
+	bool has_turn;
+	int ended;               /* ENGINE_EXITED, STOPPED or RESTS by a call of the interface; -1 = no */
 	engine_run *run;
 };
 
@@ -223,7 +225,7 @@ uint64_t engine_memory_bytes(engine *e)
 static wasm_trap_t *end_guest(engine *e, int kind)
 {
 	e->ended = kind;
-	if (e->run->leave)
+	if (e->run->leave && kind != ENGINE_RESTS)
 		e->run->leave(e->run->user, kind);
 	return wasmtime_trap_new("end", 3);
 }
@@ -250,8 +252,8 @@ static wasm_trap_t *on_call(void *env, wasmtime_caller_t *caller, wasmtime_val_r
 	run->in_host = false;
 	if (run->stop && run->stop(run->user))
 		return end_guest(e, ENGINE_STOPPED);
-	if (rc == WASI_ENDED)
-		return end_guest(e, ENGINE_EXITED);
+	if (rc >= WASI_ENDED)
+		return end_guest(e, rc == WASI_ENDED ? ENGINE_EXITED : ENGINE_RESTS);
 	if (call->import->returns)
 		values[0].i32 = (int32_t)rc;
 	return NULL;
@@ -455,6 +457,27 @@ static int call_start(engine *e, engine_run *run)
 	find_memory(e, run);
 	error = wasmtime_func_call(e->context, &start.of.func, NULL, 0, NULL, 0, &trap);
 	return ending(e, run, error, trap);
+}
+
+int engine_turn(engine *e, engine_run *run)
+{
+	wasmtime_extern_t turn;
+	wasm_trap_t *trap = NULL;
+	wasmtime_error_t *error;
+	int kind;
+
+	if (!e->has_turn) {
+		if (!find_plain(e, "guest.turn", &turn)) {
+			snprintf(run->why, sizeof run->why, "the module rests and exports no \"guest.turn\"");
+			return ENGINE_TRAPPED;
+		}
+		e->turn = turn.of.func;
+		e->has_turn = true;
+	}
+	e->ended = -1;
+	error = wasmtime_func_call(e->context, &e->turn, NULL, 0, NULL, 0, &trap);
+	kind = ending(e, run, error, trap);
+	return kind == ENGINE_EXITED && e->ended < 0 ? ENGINE_RESTS : kind;
 }
 
 bool engine_rehearse(engine *e, engine_run *run)

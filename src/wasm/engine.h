@@ -37,7 +37,8 @@ enum { ENGINE_EXITED = 0,  /* returned, or proc_exit(): wasi.exit_code */
        ENGINE_TRAPPED,     /* why says what */
        ENGINE_REFUSED,     /* nothing of the guest ran: why */
        ENGINE_NO_MEMORY,   /* its least is above the limit; nothing of it ran */
-       ENGINE_STOPPED };   /* stop() said so, at the end of a call */
+       ENGINE_STOPPED,     /* stop() said so, at the end of a call */
+       ENGINE_RESTS };     /* no call of the guest's is under way: engine_turn() when it has something to do */
 
 typedef struct engine_run {
 	wasi *w;
@@ -63,6 +64,8 @@ int engine_ready(engine *e, engine_run *run);
 bool engine_rehearse(engine *e, engine_run *run);
 /* Instantiates what was loaded, unless that was done, and calls its _start. */
 int engine_start(engine *e, engine_run *run);
+/* Of a guest that rests: calls its "guest.turn".  Once that has come back, it rests again. */
+int engine_turn(engine *e, engine_run *run);
 uint64_t engine_memory_bytes(engine *e); /* of the guest's memory now */
 
 #endif /* SB_WASM_ENGINE_H */

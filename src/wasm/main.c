@@ -355,12 +355,17 @@ static void leave(void *user, int kind)
 
 static int run(worker *k)
 {
+	int kind;
+
 	k->w.argv = k->argv;
 	k->w.env = k->env;
 	k->run.user = k;
 	k->run.leave = leave;
 	wasi_start_clocks(&k->w);
-	return tell(k, k->refused >= 0 ? k->refused : engine_start(k->e, &k->run));
+	kind = k->refused >= 0 ? k->refused : engine_start(k->e, &k->run);
+	while (kind == ENGINE_RESTS)
+		kind = ask_rest(k) ? engine_turn(k->e, &k->run) : ENGINE_STOPPED;
+	return tell(k, kind);
 }
 
 int main(int argc, char **argv)

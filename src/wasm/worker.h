@@ -70,6 +70,8 @@ void holder_start(void);
 int ask_open(worker *k, int control);
 /* For wasi.wait: serves the host while the guest waits. */
 int ask_wait(void *user, struct pollfd *polls, uint32_t count, const struct timespec *most);
+/* While the guest rests: until its control stream has something for it.  False: a signal ends it before. */
+bool ask_rest(worker *k);
 /* From the handler of SIGINT. */
 void ask_interrupt(worker *k);
 

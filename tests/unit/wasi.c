@@ -684,6 +684,22 @@ static void a_bell(void **state)
 	guest_end(&g);
 }
 
+static void a_rest(void **state)
+{
+	const wasi_import *rest = import_of(wasi_ours, "rest"), *close = import_of(wasi_preview1, "fd_close");
+	const uint64_t control[] = { WASI_CONTROL_FD };
+	guest g;
+
+	(void)state;
+	guest_begin(&g);
+	assert_int_equal(rest->call(&g.w, NULL), WASI_OK); /* nobody would wake it */
+	wasi_add_control(&g.w, 0, WASI_T_STREAM, WASI_R_READ);
+	assert_int_equal(rest->call(&g.w, NULL), WASI_RESTS);
+	assert_int_equal(close->call(&g.w, control), WASI_OK);
+	assert_int_equal(rest->call(&g.w, NULL), WASI_OK);
+	guest_end(&g);
+}
+
 static void rubbish_is_refused(void **state)
 {
 	uint64_t seed = 7;
@@ -738,6 +754,7 @@ int main(void)
 		cmocka_unit_test(not_blocking),
 		cmocka_unit_test(the_older_one),
 		cmocka_unit_test(a_bell),
+		cmocka_unit_test(a_rest),
 		cmocka_unit_test(rubbish_is_refused),
 	};
 

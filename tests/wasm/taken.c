@@ -367,4 +367,11 @@ int engine_start(engine *e, engine_run *run)
 	run->w->exit_code = attempt(run->w->argv[0] && run->w->argv[1] ? run->w->argv[1] : "");
 	return ENGINE_EXITED;
 }
+
+int engine_turn(engine *e, engine_run *run)
+{
+	(void)e;
+	(void)run;
+	return ENGINE_TRAPPED; /* this guest never rests */
+}
 #endif

@@ -24,9 +24,14 @@ void engine_freeze(JSContext *ctx, bool tables)
 	set_origin(ctx, 0);
 }
 
+void engine_reseed(JSContext *ctx, uint64_t seed)
+{
+	ctx->random_state = seed == 0 ? 1 : seed;
+}
+
 void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables)
 {
-	ctx->random_state = seeds[0] == 0 ? 1 : seeds[0];
+	engine_reseed(ctx, seeds[0]);
 	if (!tables) /* maps that exist already were filled under the old one */
 		ctx->hash_seed = (uint32_t)seeds[1];
 	set_origin(ctx, js__now_ms());

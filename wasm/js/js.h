@@ -23,6 +23,8 @@
 void engine_freeze(JSContext *ctx, bool tables);
 /* After it. */
 void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables);
+/* In a copy of the guest: random numbers alone. */
+void engine_reseed(JSContext *ctx, uint64_t seed);
 /* A module's name as seen from `base`; js_free() it. */
 char *engine_join(JSContext *ctx, const char *base, const char *name);
 

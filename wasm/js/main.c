@@ -354,6 +354,14 @@ static void renew(int argc, char **argv)
 	JS_FreeValue(ctx, args);
 }
 
+__attribute__((export_name("guest.renew"))) void guest_renew(void)
+{
+	uint64_t seed;
+
+	guest_random(&seed, sizeof seed);
+	engine_reseed(ctx, seed);
+}
+
 /* In a worker that waits for its run: what most runs touch is there by then.  Nothing of it stays but memory that was
  * used and given back. */
 __attribute__((export_name("guest.rehearse"))) void guest_rehearse(void)

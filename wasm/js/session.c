@@ -4,7 +4,7 @@
  *
  * Each evaluation is a classic script of the one realm, in which `await` may stand at the top; what its
  * last statement comes to is its value.  While it awaits, timers and other jobs run; between
- * evaluations nothing does.
+ * evaluations nothing does: the guest rests (guest.h).
  */
 #include "guest.h"
 #include "js.h"
@@ -404,6 +404,11 @@ static void step(void)
 		guest_input_file("/dev/null");
 }
 
+__attribute__((export_name("guest.turn"))) void guest_turn(void)
+{
+	step();
+}
+
 _Noreturn void js_session(JSContext *of, JSValueConst shown)
 {
 	const guest_bell_word words[] = { { &rung, 1 } };
@@ -412,6 +417,5 @@ _Noreturn void js_session(JSContext *of, JSValueConst shown)
 	inspect = JS_DupValue(ctx, shown);
 	JS_SetInterruptHandler(JS_GetRuntime(ctx), on_look, NULL);
 	guest_bell(words, sizeof words / sizeof words[0]);
-	for (;;)
-		step();
+	guest_rest();
 }
