@@ -10,6 +10,7 @@ import atexit
 import gc
 import io
 import os
+import posix
 # In the snapshot for programs that import them; what they draw in makes the rest of the start fast.
 import codecs, collections, contextlib, copyreg, dataclasses, datetime, enum, functools, heapq  # noqa: F401,E401
 import importlib.machinery, importlib.util, inspect, itertools, json, keyword, linecache, math, operator  # noqa: F401,E401
@@ -67,46 +68,59 @@ def _hook(kind, value, trace):
         print(f"note: {note}", file=sys.stderr)
 
 
-def _streams():
-    """Standard streams as CPython makes them, but that lines go out at once: a run may be ended at any time."""
-    def stream(fd, mode, name, errors, lines):
-        raw = io.FileIO(fd, mode, closefd=False)
-        terminal = os.isatty(fd)
-        raw.name = name
-        buffered = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
-        text = io.TextIOWrapper(buffered, encoding="utf-8", errors=errors, newline=None if mode == "r" else "\n",
-                                line_buffering=terminal or lines)
-        text.mode = mode
-        return text
-    for name, fd, mode, errors, lines in (("stdin", 0, "r", "surrogateescape", False),
-                                          ("stdout", 1, "w", "surrogateescape", True),
-                                          ("stderr", 2, "w", "backslashreplace", True)):
-        made = stream(fd, mode, f"<{name}>", errors, lines)
-        setattr(sys, name, made)
-        setattr(sys, f"__{name}__", made)
+def _stream(fd, mode, name, errors, lines):
+    """A standard stream as CPython makes it."""
+    raw = io.FileIO(fd, mode, closefd=False)
+    raw.name = name
+    buffered = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
+    text = io.TextIOWrapper(buffered, encoding="utf-8", errors=errors, newline=None if mode == "r" else "\n", line_buffering=lines)
+    text.mode = mode
+    return text
 
 
-def start(argv, environ):
-    """argv[0] is the interpreter, environ a list of NAME=value as bytes."""
-    posix = sys.modules["posix"]
-    for table in (posix.environ, os.environ._data):
-        table.clear()
-        for entry in environ:
-            name, _, value = entry.partition(b"=")
-            table[name] = value
-    sys.argv[:] = argv[1:]
-    sys.path.insert(0, os.path.dirname(argv[1]))
+def _make_streams():
+    """For the snapshot: the host's streams can never be sought, and what is written to them goes out line by line
+    wherever it goes (a run may be ended at any time), so these hold nothing that a start would have to make anew."""
+    sys.stdin = sys.__stdin__ = _stream(0, "r", "<stdin>", "surrogateescape", False)
+    sys.stdout = sys.__stdout__ = _stream(1, "w", "<stdout>", "surrogateescape", True)
+    sys.stderr = sys.__stderr__ = _stream(2, "w", "<stderr>", "backslashreplace", True)
+
+
+def _starting():
+    """start(), which finds all that it needs beside itself: a table that nobody looks into costs a run nothing."""
+    tables = posix.environ, os.environ._data
+    argv_list, orig_argv, path = sys.argv, sys.orig_argv, sys.path
     main = sys.modules["__main__"]
-    main.__file__ = argv[1]
-    main.__cached__ = None
-    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", argv[1])
-    sys.orig_argv[:] = argv
+    loader, isatty, stream = importlib.machinery.SourceFileLoader, os.isatty, _stream
+
+    def start(argv, environ):
+        """argv[0] is the interpreter, environ a list of NAME=value as bytes."""
+        for table in tables:
+            table.clear()
+            for entry in environ:
+                name, _, value = entry.partition(b"=")
+                table[name] = value
+        argv_list[:] = argv[1:]
+        orig_argv[:] = argv
+        folder, slash, _ = argv[1].rpartition("/")
+        path.insert(0, folder or slash)
+        main.__file__ = argv[1]
+        main.__cached__ = None
+        main.__loader__ = loader("__main__", argv[1])
+        if isatty(0):
+            sys.stdin = sys.__stdin__ = stream(0, "r", "<stdin>", "surrogateescape", True)
+
+    return start
+
+
+start = _starting()
+
+
+def _forget_places():
+    linecache.clearcache()
     for path in list(sys.path_importer_cache):
         if not path.startswith("/usr/local/lib/python313.zip"):
             del sys.path_importer_cache[path]
-    _streams()
-    linecache.clearcache()
-    sys.excepthook = _hook
 
 
 _SAMPLE = """
@@ -126,6 +140,7 @@ def rehearse():
     start(["python3", "/run/code/main.py"], [])
     exec(compile(_SAMPLE, "/run/code/main.py", "exec"), {"out": io.StringIO(), "__name__": "__rehearsal__"})
     sys.path[:] = path
+    _forget_places()
     flush()
     gc.collect()
 
@@ -163,13 +178,16 @@ def session():
 
 # ---- The end of a program ----------------------------------------------------------------------------
 
-_kept = frozenset()
+_kept = []
 
 
 def freeze():
     """At the end of the snapshot: what is there now belongs to no program, and no collection looks at it."""
-    global _kept
-    _kept = frozenset(sys.modules)
+    _make_streams()
+    _forget_places()
+    sys.excepthook = _hook
+    re.purge()
+    _kept[:] = sys.modules
     for cache in gc.get_objects():
         if isinstance(cache, functools._lru_cache_wrapper):
             cache.cache_clear()
@@ -198,7 +216,13 @@ def run_exit_functions():
 
 
 def drop_modules():
-    for name in [name for name in sys.modules if name not in _kept]:
+    names = [name for name in sys.modules]  # list() would ask each for its hash, and so would a set
+    if names[:len(_kept)] == _kept:
+        del names[:len(_kept)]
+    else:
+        kept = set(_kept)
+        names = [name for name in names if name not in kept]
+    for name in names:
         del sys.modules[name]
 
 

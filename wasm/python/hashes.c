@@ -434,6 +434,8 @@ static bool lay_keys(PyDictKeysObject *keys)
 	return changed;
 }
 
+enum { NEAR_ENTRIES = 512 }; /* on the stack, whose pages are written to anyway */
+
 /* As set_add_entry() of setobject.c will look for it: up to nine slots on, then elsewhere. */
 static void place_entry(PySetObject *set, setentry entry)
 {
@@ -454,7 +456,7 @@ static void place_entry(PySetObject *set, setentry entry)
 static bool lay_set(PySetObject *set)
 {
 	size_t count = (size_t)set->mask + 1, kept = 0;
-	setentry few[PySet_MINSIZE], *old = count > PySet_MINSIZE ? PyMem_RawMalloc(count * sizeof *old) : few;
+	setentry near[NEAR_ENTRIES], *old = count > NEAR_ENTRIES ? PyMem_RawMalloc(count * sizeof *old) : near;
 	bool changed = false;
 
 	if (old == NULL)
@@ -471,7 +473,7 @@ static bool lay_set(PySetObject *set)
 		place_entry(set, old[i]);
 	set->fill = set->used;
 	set->finger = 0;
-	if (old != few)
+	if (old != near)
 		PyMem_RawFree(old);
 	return changed;
 }
@@ -491,8 +493,6 @@ static void lay_chains(_Py_hashtable_t *of)
 {
 	_Py_slist_item_t *all = NULL;
 
-	if (of == NULL)
-		return;
 	for (size_t i = 0; i < of->nbuckets; i++)
 		while (of->buckets[i].head != NULL) {
 			_Py_slist_item_t *entry = of->buckets[i].head;
@@ -515,23 +515,42 @@ static void lay_all(bool narrow)
 {
 	size_t kept = 0;
 
-	lay_chains(_PyRuntime.imports.extensions.hashtable);
 	for (size_t i = 0; i < table_count; i++)
 		if (lay(&tables[i]) || !narrow)
 			tables[kept++] = tables[i];
 	table_count = kept;
 }
 
-/* ---- Interned texts --------------------------------------------------------------------------- */
+/* ---- Tables without a seed -------------------------------------------------------------------- */
 
-static Py_uhash_t place_of_text(const void *text) /* FNV-1a */
+static Py_uhash_t place_of(const unsigned char *at, size_t len) /* FNV-1a */
 {
-	const unsigned char *at = PyUnicode_DATA((PyObject *)text);
 	Py_uhash_t place = 2166136261u;
 
-	for (Py_ssize_t left = PyUnicode_GET_LENGTH((PyObject *)text) * PyUnicode_KIND((PyObject *)text); left > 0; left--)
+	while (len-- > 0)
 		place = (place ^ *at++) * 16777619u;
 	return place;
+}
+
+static Py_uhash_t place_of_name(const void *name)
+{
+	return place_of(name, strlen(name));
+}
+
+static Py_uhash_t place_of_text(const void *text)
+{
+	return place_of(PyUnicode_DATA((PyObject *)text), (size_t)(PyUnicode_GET_LENGTH((PyObject *)text) * PyUnicode_KIND((PyObject *)text)));
+}
+
+/* The modules that are linked in, by name: none of a program's own. */
+static void settle_modules(void)
+{
+	_Py_hashtable_t *all = _PyRuntime.imports.extensions.hashtable;
+
+	if (all == NULL)
+		return;
+	all->hash_func = place_of_name;
+	lay_chains(all);
 }
 
 /* Nearly each start asks for some, and they are ten thousand.  So those of the snapshot go where the static ones are, into
@@ -702,6 +721,7 @@ void hashes_freeze(void)
 	PyGC_Collect(); /* what is kept for reuse goes, too */
 	each_object(make_immortal);
 	settle_interned();
+	settle_modules();
 	find_tables();
 	forget_hashes();
 	set_seed(1);

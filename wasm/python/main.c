@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 static const char library[] = "/usr/local/lib/python313.zip";
+static PyObject *guest; /* module _guest, and of its functions what each run calls */
+static PyObject *guest_start_program, *guest_end[3];
 static bool ready;
 
 /* ---- The snapshot ----------------------------------------------------------------------------- */
@@ -64,8 +66,18 @@ static void configure(PyConfig *config)
 	PyMem_RawFree(path);
 }
 
+static PyObject *function(const char *name)
+{
+	PyObject *found = PyObject_GetAttrString(guest, name);
+
+	if (found == NULL)
+		abort();
+	return found;
+}
+
 static void snapshot(void)
 {
+	static const char *const ends[] = { "run_exit_functions", "drop_modules", "flush" };
 	PyConfig config;
 
 	PyImport_AppendInittab("_control", session_module);
@@ -74,18 +86,16 @@ static void snapshot(void)
 	configure(&config);
 	check(Py_InitializeFromConfig(&config));
 	PyConfig_Clear(&config);
-	PyObject *module = PyImport_ImportModule("_guest");
-	if (module == NULL) {
-		PyErr_Print();
-		abort();
-	}
-	PyObject *done = PyObject_CallMethod(module, "freeze", NULL);
+	guest = PyImport_ImportModule("_guest");
+	PyObject *done = guest == NULL ? NULL : PyObject_CallMethod(guest, "freeze", NULL);
 	if (done == NULL) {
 		PyErr_Print();
 		abort();
 	}
 	Py_DECREF(done);
-	Py_DECREF(module);
+	guest_start_program = function("start");
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		guest_end[i] = function(ends[i]);
 	hashes_freeze();
 	ready = true;
 }
@@ -105,6 +115,8 @@ __wasi_errno_t __real___wasi_clock_time_get(__wasi_clockid_t id, __wasi_timestam
 __wasi_errno_t __wrap___wasi_clock_time_get(__wasi_clockid_t id, __wasi_timestamp_t precision, __wasi_timestamp_t *now);
 __wasi_errno_t __real___wasi_fd_filestat_get(__wasi_fd_t fd, __wasi_filestat_t *st);
 __wasi_errno_t __wrap___wasi_fd_filestat_get(__wasi_fd_t fd, __wasi_filestat_t *st);
+__wasi_errno_t __real___wasi_fd_seek(__wasi_fd_t fd, __wasi_filedelta_t offset, __wasi_whence_t whence, __wasi_filesize_t *at);
+__wasi_errno_t __wrap___wasi_fd_seek(__wasi_fd_t fd, __wasi_filedelta_t offset, __wasi_whence_t whence, __wasi_filesize_t *at);
 __wasi_errno_t __real___wasi_path_filestat_get(__wasi_fd_t fd, __wasi_lookupflags_t flags, const char *path, __wasi_filestat_t *st);
 __wasi_errno_t __wrap___wasi_path_filestat_get(__wasi_fd_t fd, __wasi_lookupflags_t flags, const char *path, __wasi_filestat_t *st);
 
@@ -134,9 +146,22 @@ static __wasi_errno_t anywhere(__wasi_errno_t rc, __wasi_filestat_t *st)
 	return rc;
 }
 
+/* The builder's streams are as the host's are at a start. */
+static bool is_stream(__wasi_fd_t fd)
+{
+	return is_making && fd < 3;
+}
+
 __wasi_errno_t __wrap___wasi_fd_filestat_get(__wasi_fd_t fd, __wasi_filestat_t *st)
 {
-	return anywhere(__real___wasi_fd_filestat_get(fd, st), st);
+	if (is_stream(fd))
+		*st = (__wasi_filestat_t){ .filetype = __WASI_FILETYPE_UNKNOWN };
+	return anywhere(is_stream(fd) ? __WASI_ERRNO_SUCCESS : __real___wasi_fd_filestat_get(fd, st), st);
+}
+
+__wasi_errno_t __wrap___wasi_fd_seek(__wasi_fd_t fd, __wasi_filedelta_t offset, __wasi_whence_t whence, __wasi_filesize_t *at)
+{
+	return is_stream(fd) ? __WASI_ERRNO_SPIPE : __real___wasi_fd_seek(fd, offset, whence, at);
 }
 
 __wasi_errno_t __wrap___wasi_path_filestat_get(__wasi_fd_t fd, __wasi_lookupflags_t flags, const char *path, __wasi_filestat_t *st)
@@ -165,11 +190,10 @@ __attribute__((export_name("wizer.resume"))) void guest_resume(void)
 
 extern char **environ;
 
-/* _guest.start(argv, environ as bytes) */
+/* start(argv, environ as bytes) */
 static bool renew(int argc, char **argv)
 {
 	PyObject *args = PyList_New(0), *env = PyList_New(0), *done = NULL;
-	PyObject *module = PyImport_ImportModule("_guest");
 
 	for (int i = 0; i < argc && args != NULL; i++) {
 		PyObject *word = PyUnicode_DecodeFSDefault(argv[i]);
@@ -183,12 +207,11 @@ static bool renew(int argc, char **argv)
 			goto failed;
 		Py_DECREF(entry);
 	}
-	if (module != NULL && args != NULL && env != NULL)
-		done = PyObject_CallMethod(module, "start", "OO", args, env);
+	if (args != NULL && env != NULL)
+		done = PyObject_CallFunctionObjArgs(guest_start_program, args, env, NULL);
 failed:
 	Py_XDECREF(args);
 	Py_XDECREF(env);
-	Py_XDECREF(module);
 	if (done == NULL)
 		PyErr_Print();
 	Py_XDECREF(done);
@@ -196,10 +219,10 @@ failed:
 }
 
 /* The exit status of an exception that nobody caught, told on stderr unless it is an exit. */
-static int status_of_error(PyObject *module)
+static int status_of_error(void)
 {
 	PyObject *error = PyErr_GetRaisedException();
-	PyObject *status = PyObject_CallMethod(module, "status", "O", error);
+	PyObject *status = PyObject_CallMethod(guest, "status", "O", error);
 	long code = EXIT_FAILURE;
 
 	if (status != NULL && status != Py_None)
@@ -215,12 +238,10 @@ static int status_of_error(PyObject *module)
 }
 
 /* What Py_FinalizeEx() does for a program: its exit functions, its objects' ends, its output. */
-static int finish(PyObject *module, PyObject *main_module, int code)
+static int finish(PyObject *main_module, int code)
 {
-	const char *const steps[] = { "run_exit_functions", "drop_modules", "flush" };
-
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-		PyObject *done = PyObject_CallMethod(module, steps[i], NULL);
+	for (size_t i = 0; i < sizeof guest_end / sizeof guest_end[0]; i++) {
+		PyObject *done = PyObject_CallNoArgs(guest_end[i]);
 		if (done == NULL)
 			PyErr_Print();
 		else if (done == Py_False)
@@ -236,12 +257,11 @@ static int finish(PyObject *module, PyObject *main_module, int code)
 
 static int run_file(const char *path)
 {
-	PyObject *module = PyImport_ImportModule("_guest");
 	PyObject *main_module = PyImport_AddModuleRef("__main__");
 	FILE *file = fopen(path, "rb");
 	int code = EXIT_SUCCESS;
 
-	if (module == NULL || main_module == NULL) {
+	if (main_module == NULL) {
 		PyErr_Print();
 		return EXIT_FAILURE;
 	}
@@ -252,36 +272,33 @@ static int run_file(const char *path)
 	PyObject *space = PyModule_GetDict(main_module);
 	PyObject *done = PyRun_FileEx(file, path, Py_file_input, space, space, 1);
 	if (done == NULL)
-		code = status_of_error(module);
+		code = status_of_error();
 	Py_XDECREF(done);
-	return finish(module, main_module, code);
+	return finish(main_module, code);
 }
 
 /* Until the host goes or the code exits. */
 static int run_session(void)
 {
-	PyObject *module = PyImport_ImportModule("_guest");
 	PyObject *main_module = PyImport_AddModuleRef("__main__");
 
-	if (module == NULL || main_module == NULL) {
+	if (main_module == NULL) {
 		PyErr_Print();
 		return EXIT_FAILURE;
 	}
-	Py_XDECREF(PyObject_CallMethod(module, "session", NULL));
-	return finish(module, main_module, status_of_error(module));
+	Py_XDECREF(PyObject_CallMethod(guest, "session", NULL));
+	return finish(main_module, status_of_error());
 }
 
 /* In a worker that waits for its run: what most runs touch is there by then. */
 __attribute__((export_name("guest.rehearse"))) void guest_rehearse(void)
 {
 	hashes_rehearse();
-	PyObject *module = PyImport_ImportModule("_guest");
-	PyObject *done = module == NULL ? NULL : PyObject_CallMethod(module, "rehearse", NULL);
+	PyObject *done = PyObject_CallMethod(guest, "rehearse", NULL);
 
 	if (done == NULL)
 		abort();
 	Py_DECREF(done);
-	Py_DECREF(module);
 	hashes_rehearsed();
 }
 
