@@ -205,6 +205,8 @@ void ending_describe(const sb_error *failure, const sb_limits *limits, cli_text 
 /* ---- terminal.c --------------------------------------------------------------------------- */
 /* The command of the request on a terminal of its own, ours passed on to it; the exit code. */
 int terminal_run(const cli_options *options, cli_request *request);
+/* Before a signal that would end us does so, `handler`, once: of those that may be caught and nobody handles. */
+void terminal_catch_ends(void (*handler)(int));
 /* heap.c: the command gets a second thread.  Not there with the C library's heap, which needs no word. */
 void heap_share(void) __attribute__((weak));
 

@@ -35,17 +35,6 @@ static void on_end(int number)
 		tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	raise(number);
 }
-
-static void catch_ends(void)
-{
-	static const int ends[] = { SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS };
-	const struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESETHAND | SA_NODEFER };
-	struct sigaction old;
-
-	for (size_t i = 0; i < CLI_LEN(ends); i++)
-		if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-			sigaction(ends[i], &action, NULL);
-}
 #endif
 
 void line_init(cli_lines *in, bool terminal)
@@ -62,7 +51,7 @@ void line_init(cli_lines *in, bool terminal)
 	if (!in->edit)
 		return;
 	linenoiseHistorySetMaxLen(HISTORY);
-	catch_ends();
+	terminal_catch_ends(on_end);
 #else
 	(void)term;
 #endif

@@ -35,6 +35,7 @@ typedef struct terminal {
 
 static struct termios before;         /* how we found it */
 static volatile sig_atomic_t is_raw;  /* it is to be set back */
+static volatile sig_atomic_t ending, resized, stopped;
 
 static void set_back(void)
 {
@@ -43,11 +44,24 @@ static void set_back(void)
 	is_raw = 0;
 }
 
+/*
+ * In the background this stops us, as it does everybody who sets a terminal: looked at only once it is ours,
+ * for until then it is as the shell wants it while a line is typed.
+ */
+static void await_front(void)
+{
+	while (tcdrain(STDIN_FILENO) < 0 && errno == EINTR && ending == 0)
+		;
+}
+
 static void set_raw(void)
 {
 	struct termios raw;
 
-	if (is_raw || tcgetattr(STDIN_FILENO, &before) < 0)
+	if (is_raw)
+		return;
+	await_front();
+	if (tcgetattr(STDIN_FILENO, &before) < 0)
 		return;
 	raw = before;
 	cfmakeraw(&raw);
@@ -68,7 +82,6 @@ static struct winsize own_size(void)
 
 /* ---- Signals --------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t ending, resized, stopped;
 static int wake[2] = { -1, -1 };
 
 static void on_event(int number)
@@ -87,19 +100,37 @@ static void on_event(int number)
 }
 
 /* The end of this very process: as before, and then the signal's own way. */
-static void on_crash(int number)
+static void on_end(int number)
 {
 	set_back();
-	signal(number, SIG_DFL);
 	raise(number);
+}
+
+/* By default, and not by force. */
+static bool ends_us(int number)
+{
+	static const int others[] = { SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGURG, SIGWINCH };
+
+	for (size_t i = 0; i < CLI_LEN(others); i++)
+		if (number == others[i])
+			return false;
+	return true;
+}
+
+void terminal_catch_ends(void (*handler)(int))
+{
+	const struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESETHAND | SA_NODEFER };
+	struct sigaction old;
+
+	for (int number = 1; number <= SIGRTMAX; number++)
+		if (ends_us(number) && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+			sigaction(number, &action, NULL);
 }
 
 static int catch_events(void)
 {
 	static const int events[] = { SIGWINCH, SIGCONT, SIGTSTP, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	static const int crashes[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS };
 	const struct sigaction event = { .sa_handler = on_event };
-	const struct sigaction crash = { .sa_handler = on_crash, .sa_flags = SA_RESETHAND };
 	struct sigaction old;
 
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -107,8 +138,7 @@ static int catch_events(void)
 	for (size_t i = 0; i < CLI_LEN(events); i++)
 		if (sigaction(events[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 			sigaction(events[i], &event, NULL);
-	for (size_t i = 0; i < CLI_LEN(crashes); i++)
-		sigaction(crashes[i], &crash, NULL);
+	terminal_catch_ends(on_end);
 	return 0;
 }
 
