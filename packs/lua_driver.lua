@@ -33,7 +33,7 @@ end
 if not module then
 	error("this Lua loads no modules, which a session needs: " .. tostring(why), 0)
 end
-local read, send, listen, deaf, become_input, waiting = module()
+local read, send, listen, deaf, become_input, waiting, rests = module()
 if not read then error("the control descriptor cannot be moved", 0) end
 
 -- ---- frames ------------------------------------------------------------------------------------
@@ -162,10 +162,9 @@ end
 
 local function step()
 	local kind, payload
-	repeat
-		kind, nonce, payload = receive()
-		if kind == "S" then frame("H", "1 nul int lua " .. match(_VERSION, "%S+$")) end
-	until kind == "E"
+	kind, nonce, payload = receive()
+	if kind == "S" then frame("H", "1 nul int lua " .. match(_VERSION, "%S+$")) end
+	if kind ~= "E" then return end
 	local flags, length = tonumber(sub(payload, 1, 2), 16), tonumber(sub(payload, 3, 10), 16)
 	local data = sub(payload, 11 + length)
 	if data ~= "" then
@@ -179,6 +178,12 @@ local function step()
 	end
 end
 
+-- What has come, and what has come with it.
+local function turn()
+	repeat step() until buffered == ""
+end
+
 arg = { [0] = "lua" }
 out:setvbuf("line")
-while true do step() end
+if rests then return turn end -- and somebody calls it
+while true do turn() end

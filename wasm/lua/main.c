@@ -142,16 +142,20 @@ static void open_libraries(lua_State *L)
 typedef struct script {
 	int argc;
 	char **argv;
+	bool session; /* there is one, and no script */
 } script;
 
 static int run_script(lua_State *L)
 {
-	const script *of = lua_touserdata(L, 1);
+	script *of = lua_touserdata(L, 1);
 	int handler, status;
 
 	open_libraries(L);
-	if (guest_has_session())
-		return lua_session(L);
+	of->session = guest_has_session();
+	if (of->session) {
+		lua_session(L);
+		return 0;
+	}
 	set_arg(L, of->argc, of->argv);
 	lua_pushcfunction(L, on_error);
 	handler = lua_gettop(L);
@@ -181,6 +185,27 @@ __attribute__((export_name("guest.rehearse"))) void guest_rehearse(void)
 	lua_close(L);
 }
 
+static int finish(lua_State *L, bool ok)
+{
+	lua_close(L); /* runs what is to be closed */
+	return fflush(stdout) == 0 && ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static lua_State *resting; /* of a session */
+
+__attribute__((export_name("guest.turn"))) void guest_turn(void)
+{
+	if (lua_session_turn(resting))
+		return;
+	report(resting);
+	exit(finish(resting, false));
+}
+
+__attribute__((export_name("guest.renew"))) void guest_renew(void)
+{
+	lua_session_renew(resting);
+}
+
 int main(int argc, char **argv)
 {
 	guest_start();
@@ -189,7 +214,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	lua_State *L = luaL_newstate();
-	script of = { argc, argv };
+	script of = { argc, argv, false };
 	if (L == NULL) {
 		fputs("lua: not enough memory\n", stderr);
 		return 1;
@@ -197,9 +222,12 @@ int main(int argc, char **argv)
 	lua_pushcfunction(L, run_script);
 	lua_pushlightuserdata(L, &of);
 	int status = lua_pcall(L, 1, 1, 0);
-	bool ok = status == LUA_OK && lua_toboolean(L, -1);
 	if (status != LUA_OK)
 		report(L);
-	lua_close(L); /* runs what is to be closed */
-	return fflush(stdout) == 0 && ok ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (of.session && status == LUA_OK) {
+		lua_settop(L, 0);
+		resting = L;
+		guest_rest();
+	}
+	return finish(L, status == LUA_OK && lua_toboolean(L, -1));
 }

@@ -10,6 +10,7 @@
 #include "ldebug.h"
 #include "lauxlib.h"
 #include "lopcodes.h"
+#include "lualib.h"
 #include "session.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 volatile int guest_interrupted;
 
+static int turn, reseed; /* functions, in the registry */
 static bool listening; /* code runs that an interrupt may stop */
 static const char driver[] = {
 #embed "../../packs/lua_driver.lua"
@@ -89,17 +91,40 @@ static int functions(lua_State *L)
 
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		lua_pushcfunction(L, all[i]);
-	return sizeof all / sizeof all[0];
+	lua_pushboolean(L, true); /* rests */
+	return 1 + sizeof all / sizeof all[0];
 }
 
-int lua_session(lua_State *L)
+void lua_session(lua_State *L)
 {
 	static const guest_bell_word word = { .at = &guest_interrupted, .bits = 1 };
 
 	guest_bell(&word, 1);
+	lua_getglobal(L, LUA_MATHLIBNAME);
+	lua_getfield(L, -1, "randomseed");
+	reseed = luaL_ref(L, LUA_REGISTRYINDEX);
+	lua_pop(L, 1);
 	if (luaL_loadbuffer(L, driver, sizeof driver - 1, "=driver") != LUA_OK)
-		return lua_error(L);
+		lua_error(L);
 	lua_pushcfunction(L, functions);
-	lua_call(L, 1, 0);
-	return 0;
+	lua_call(L, 1, 1);
+	turn = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+bool lua_session_turn(lua_State *L)
+{
+	lua_rawgeti(L, LUA_REGISTRYINDEX, turn);
+	return lua_pcall(L, 0, 0, 0) == LUA_OK;
+}
+
+void lua_session_renew(lua_State *L)
+{
+	uint64_t seed[2];
+
+	guest_random(seed, sizeof seed);
+	lua_rawgeti(L, LUA_REGISTRYINDEX, reseed);
+	lua_pushinteger(L, (lua_Integer)seed[0]);
+	lua_pushinteger(L, (lua_Integer)seed[1]);
+	lua_pcall(L, 2, 0, 0);
+	lua_settop(L, 0);
 }
