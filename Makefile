@@ -67,6 +67,7 @@ check: all
 	tests/wasm/backend $(if $(V),-v) || bad=1; \
 	tests/wasm/taken $(if $(V),-v) || bad=1; \
 	tests/wasm/shown $(if $(V),-v) || bad=1; \
+	tests/wasm/state $(if $(V),-v) || bad=1; \
 	tests/torture/cli_args $(if $(V),-v) || bad=1; \
 	tests/torture/killed --count 100 $(if $(V),-v) || bad=1; \
 	tests/torture/calls $(if $(V),-v) || bad=1; \

@@ -10,6 +10,7 @@ import sys
 class _Host:
     """The control descriptor and standard input on a machine with system calls of its own.  A guest of
     WebAssembly has the same by another name."""
+    rests = False  # somebody calls when something has come
 
     def __init__(self):
         import _signal
@@ -341,12 +342,11 @@ def _drive(host):
 
     def step():
         nonlocal nonce, value
-        while True:
-            kind, nonce, payload = receive()
-            if kind == b"S":
-                send(b"H", b"1 ask int python %d.%d.%d" % sys.version_info[:3])
-            if kind == b"E":
-                break
+        kind, nonce, payload = receive()
+        if kind == b"S":
+            send(b"H", b"1 ask int python %d.%d.%d" % sys.version_info[:3])
+        if kind != b"E":
+            return
         value = None
         asks, length = int(payload[:2], 16), int(payload[2:10], 16)
         data = payload[10 + length:]
@@ -365,6 +365,12 @@ def _drive(host):
             end = frame(b"V", cut(value)) + end
         host.write(end)
 
+    def turn():
+        """What has come, and what has come with it."""
+        step()
+        while buffered:
+            step()
+
     def interrupted(number, frame):
         nonlocal struck
         if running:
@@ -378,8 +384,9 @@ def _drive(host):
     space["__builtins__"] = builtins
     sys.argv[:] = [""]
     sys.path[:1] = [""]
-    while True:
-        step()
+    while not host.rests:
+        turn()
+    return turn
 
 
 if __name__ == "__main__":

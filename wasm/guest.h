@@ -40,7 +40,7 @@ void guest_input_file(const char *path);
  *
  * What a guest at rest is lies in its memory and in __stack_pointer, which stands below all that its start keeps on its
  * stack; between two turns it does not change.  Nothing of it is elsewhere: the table of functions has one size and no code
- * changes it, no data segment is passive, no exception is held, there is one memory.
+ * changes it, no data segment is passive, no exception is held, there is one memory (tests/wasm/state).
  * Files and descriptors are the worker's.
  */
 _Noreturn void guest_rest(void);

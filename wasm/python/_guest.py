@@ -149,6 +149,7 @@ def rehearse():
 
 class _Host:
     """In the place of the one in packs/python_driver.py."""
+    rests = True
 
     def __init__(self):
         import _control
@@ -173,7 +174,19 @@ def session():
     import _session
     host = _Host()
     host.listen()
-    _session._drive(host)
+    return _session._drive(host)
+
+
+def renew():
+    """In a copy of a guest that rests: what os.register_at_fork() and a new process number have renewed elsewhere."""
+    random, tempfile = sys.modules.get("random"), sys.modules.get("tempfile")
+    try:
+        if random is not None:
+            random._inst.seed()
+        if tempfile is not None and tempfile._name_sequence is not None:
+            tempfile._name_sequence._rng_pid = None
+    except Exception:  # the code has other modules by these names
+        pass
 
 
 # ---- The end of a program ----------------------------------------------------------------------------

@@ -277,17 +277,51 @@ static int run_file(const char *path)
 	return finish(main_module, code);
 }
 
+/* ---- An evaluation session -------------------------------------------------------------------- */
+
+static PyObject *session_main, *turn; /* of a session that rests */
+
+extern void sqlite3_randomness(int count, void *data);
+
+static int finish_session(void)
+{
+	int code = status_of_error();
+
+	Py_CLEAR(turn);
+	return finish(session_main, code);
+}
+
 /* Until the host goes or the code exits. */
 static int run_session(void)
 {
-	PyObject *main_module = PyImport_AddModuleRef("__main__");
-
-	if (main_module == NULL) {
+	session_main = PyImport_AddModuleRef("__main__");
+	if (session_main == NULL) {
 		PyErr_Print();
 		return EXIT_FAILURE;
 	}
-	Py_XDECREF(PyObject_CallMethod(guest, "session", NULL));
-	return finish(main_module, status_of_error());
+	turn = PyObject_CallMethod(guest, "session", NULL);
+	if (turn == NULL)
+		return finish_session();
+	guest_rest();
+}
+
+__attribute__((export_name("guest.turn"))) void guest_turn(void)
+{
+	PyObject *done = PyObject_CallNoArgs(turn);
+
+	if (done == NULL)
+		exit(finish_session());
+	Py_DECREF(done);
+}
+
+__attribute__((export_name("guest.renew"))) void guest_renew(void)
+{
+	PyObject *done = PyObject_CallMethod(guest, "renew", NULL);
+
+	if (done == NULL)
+		PyErr_Clear();
+	Py_XDECREF(done);
+	sqlite3_randomness(0, NULL);
 }
 
 /* In a worker that waits for its run: what most runs touch is there by then. */
