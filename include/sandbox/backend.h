@@ -228,8 +228,11 @@ struct sb_backend {
 	 * SERVE_HANDLER. */
 	int (*handle)(sb_box *box, const sb_flow *request, const sb_call *call, sb_flow *response,
 		      sb_error *err);
-	/* A branch of an idle eval session: same memory, own descriptors and randomness.  Caps:
-	 * FORK. */
+	/* A branch of a session's interpreter that waits for code: a box as create() makes it of `request`,
+	 * and in it a twin that goes on where the guest stands, with the same memory and files, and with
+	 * descriptors and random numbers of its own; its io as of a spawn with SB_GUEST_CONTROL.  The first
+	 * frame that its driver gets is an `S`, which it answers.  The guest stays as it was; where this
+	 * fails, nothing is left of the branch.  No other call on the box meanwhile.  Caps: FORK. */
 	int (*fork)(sb_box *box, sb_guest *guest, const sb_box_request *request,
 		    const sb_call *call, sb_box **branch, sb_guest **twin, sb_guest_io *io,
 		    sb_error *err);
