@@ -29,7 +29,7 @@ typedef struct evaluation {
 /* ---- the command -------------------------------------------------------------------------------
  */
 
-static bool same_language(const sb_session *s, const char *name)
+bool eval_is_language(const sb_session *s, const char *name)
 {
 	return pack_find((const sb_pack *const[]){ s->e.pack, NULL }, name) != NULL;
 }
@@ -40,7 +40,7 @@ static int check_command(const sb_session *s, const sb_command *c, sb_error *err
 		return error_set(err, SB_ERR_INVALID, "eval",
 				 "an evaluation takes code, not an argv; "
 				 "start programs with sb_session_spawn()");
-	if (c->language && !same_language(s, c->language))
+	if (c->language && !eval_is_language(s, c->language))
 		return error_set(err, SB_ERR_INVALID, "eval",
 				 "the session \"%.80s\" is one of \"%s\", not of "
 				 "\"%.40s\"",
@@ -144,7 +144,7 @@ static int read_callback(evaluation *v, sb_error *err)
 /* ---- turns --------------------------------------------------------------------------------------
  */
 
-static int gone_error(const sb_session *s, int code, sb_error *err)
+int eval_gone(const sb_session *s, int code, sb_error *err)
 {
 	return error_set(err, code, "session",
 			 code == SB_ERR_SESSION_KILLED
@@ -154,7 +154,7 @@ static int gone_error(const sb_session *s, int code, sb_error *err)
 }
 
 /* The lock is held. */
-static int check_alive(const sb_session *s, sb_error *err)
+int eval_alive(const sb_session *s, sb_error *err)
 {
 	const repl *r = s->repl;
 
@@ -167,7 +167,7 @@ static int check_alive(const sb_session *s, sb_error *err)
 			"the session \"%.80s\" has made its %llu evaluations; open another",
 			s->e.id, (unsigned long long)r->max_evals);
 	if (r->dead && !r->auto_restart)
-		return gone_error(s, r->dead, err);
+		return eval_gone(s, r->dead, err);
 	return 0;
 }
 
@@ -178,7 +178,7 @@ static int eval_turn(sb_session *s, const sb_call *call, bool any, sb_error *err
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
-		code = any ? 0 : check_alive(s, err);
+		code = any ? 0 : eval_alive(s, err);
 		if (code >= 0 && any && (s->closing || s->closed))
 			code = error_set(err, SB_ERR_SESSION_CLOSED, "session",
 					 "the session \"%.80s\" is closed", s->e.id);
@@ -206,10 +206,10 @@ static int eval_turn(sb_session *s, const sb_call *call, bool any, sb_error *err
 	return code < 0 ? code : 0;
 }
 
-static void eval_done(sb_session *s)
+void eval_done(sb_session *s)
 {
 	pthread_mutex_lock(&s->lock);
-	s->repl->evaluating = false;
+	s->repl->evaluating = s->repl->branching = false;
 	s->used_ns = clock_now_ns();
 	topic_wake(&s->changed);
 	pthread_mutex_unlock(&s->lock);
@@ -236,21 +236,28 @@ static int renew(sb_session *s, const sb_call *call, sb_error *err)
 	return code;
 }
 
+void eval_look(sb_session *s)
+{
+	repl *r = s->repl;
+
+	if (r->dead || !repl_has_ended(r))
+		return;
+	repl_end(s);
+	pthread_mutex_lock(&s->lock);
+	r->dead = SB_ERR_SESSION_CLOSED;
+	r->lost = true;
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* It may have ended since, by itself or with its walls. */
 static int revive(evaluation *v, sb_error *err)
 {
 	sb_session *s = v->s;
 	repl *r = s->repl;
 
-	if (!r->dead && repl_has_ended(r)) {
-		repl_end(s);
-		pthread_mutex_lock(&s->lock);
-		r->dead = SB_ERR_SESSION_CLOSED;
-		r->lost = true;
-		pthread_mutex_unlock(&s->lock);
-	}
+	eval_look(s);
 	if (r->dead && !r->auto_restart)
-		return gone_error(s, r->dead, err);
+		return eval_gone(s, r->dead, err);
 	if (r->dead) {
 		int code = renew(s, v->call, err);
 
@@ -696,7 +703,7 @@ int sb_session_interrupt(sb_session *s, const sb_wait *wait, sb_error *err)
 	if (code < 0)
 		return code;
 	pthread_mutex_lock(&s->lock);
-	s->repl->interrupted = s->repl->evaluating;
+	s->repl->interrupted = s->repl->evaluating && !s->repl->branching;
 	if (s->repl->interrupted && write(s->repl->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN)
 		code = error_set(err, SB_ERR_IO, "interrupt", "cannot tell of the interrupt");
 	pthread_mutex_unlock(&s->lock);

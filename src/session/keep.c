@@ -45,6 +45,19 @@ static unsigned keep_handles(sb_session *s)
 	return atomic_load(&s->handles);
 }
 
+static void keep_keep(sb_session *s, sb_manager *manager)
+{
+	pthread_mutex_lock(&s->lock);
+	s->manager = manager;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void keep_none(sb_session *s, sb_manager *manager)
+{
+	(void)s;
+	(void)manager;
+}
+
 static uint64_t keep_now(void *user)
 {
 	(void)user;
@@ -54,14 +67,16 @@ static uint64_t keep_now(void *user)
 const keep_ops keep_sessions = {
 	.open = keep_open, .id = sb_session_id, .language = sb_session_language, .usable = keep_usable,
 	.idle_since = keep_idle_since, .kill = keep_kill, .close = sb_session_close, .hold = keep_hold,
-	.drop = sb_session_free, .handles = keep_handles, .list = list_of, .now_ns = keep_now,
+	.drop = sb_session_free, .handles = keep_handles, .keep = keep_keep, .list = list_of,
+	.now_ns = keep_now,
 };
 
 /* Without a handle: it still ends with the last one of its user's. */
 const keep_ops keep_watched = {
 	.open = keep_open, .id = sb_session_id, .language = sb_session_language, .usable = keep_usable,
 	.idle_since = keep_idle_since, .kill = keep_kill, .close = sb_session_close, .hold = session_ref,
-	.drop = session_unref, .handles = keep_handles, .list = list_of, .now_ns = keep_now,
+	.drop = session_unref, .handles = keep_handles, .keep = keep_none, .list = list_of,
+	.now_ns = keep_now,
 };
 
 sb_wait keep_rest(const sb_wait *wait, const sb_call *call)

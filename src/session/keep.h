@@ -24,6 +24,7 @@ typedef struct keep_ops {
 	void (*hold)(sb_session *session);             /* one handle more */
 	void (*drop)(sb_session *session);             /* one less; the last closes */
 	unsigned (*handles)(sb_session *session);
+	void (*keep)(sb_session *session, sb_manager *manager); /* whose it is; NULL = nobody's */
 	int (*list)(sb_session *const *sessions, size_t count, sb_list **list, sb_error *err);
 	uint64_t (*now_ns)(void *user);
 	void *user;
@@ -44,6 +45,13 @@ int manager_make(sb_sandbox *sandbox, const keep_ops *ops, bool thread, const sb
 /* A session that is open already, with limits of its own (0 = none). */
 int manager_adopt(sb_manager *manager, sb_session *session, uint64_t idle_ms, uint64_t lifetime_ms,
 		  sb_error *err);
+/* A place for a session that is being opened; it counts at once.  Then either one takes it, which is closed if
+ * the manager is by then, or nobody does.  Limits that are 0 are those of `of`, which it keeps; NULL = its own. */
+typedef struct manager_seat manager_seat;
+int manager_reserve(sb_manager *manager, sb_session *of, const char *id, manager_seat **seat, sb_error *err);
+int manager_take(manager_seat *seat, sb_session *session, uint64_t idle_ms, uint64_t lifetime_ms,
+		 sb_error *err);
+void manager_leave(manager_seat *seat); /* NULL is fine */
 /* Something may be due: the thread looks again. */
 void manager_look(sb_manager *manager);
 /* Closes what is due; when the next look is (SB_UNLIMITED = nothing ever is). */

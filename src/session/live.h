@@ -151,6 +151,8 @@ struct sb_session {
 	atomic_uint refs, handles;
 	struct repl *repl;            /* NULL = no language, no evaluations */
 	sb_sandbox *sandbox;          /* one reference */
+	sb_session *base;             /* of a branch: whose `e` it shares; one reference.  Itself no branch */
+	sb_manager *manager;          /* that keeps it, NULL = none, or its sandbox's own */
 	sb_session *next;             /* of the sandbox */
 	bool told;                    /* under the sandbox's lock: that it closes */
 	live_id claim;
@@ -172,8 +174,18 @@ struct sb_session {
 	bool closing, closed;
 	bool killed;                  /* the walls are gone, and nobody here took them down */
 };
+sb_session *session_new(sb_sandbox *sandbox); /* NULL = no memory */
 void session_ref(sb_session *s);
 void session_unref(sb_session *s);
+/* Steps of opening.  The record read, and what can be said of it alone. */
+int session_read_options(const sb_session_options *opts, sb_session_options *o, sb_error *err);
+/* An id for it, random where none is given, until it is closed. */
+int session_hold_id(sb_session *s, const char *id, sb_error *err);
+int session_note(const sb_session *s, uint32_t what, uint32_t action, int code, const char *text, sb_error *err);
+/* It is open: on the sandbox's list, and told of. */
+void session_opened(sb_session *s);
+/* It never was: what there is of it goes.  `why`: the error, for the audit. */
+void session_give_up(sb_session *s, int code, const sb_error *why);
 const sb_backend *session_table(const sb_session *s);
 /* Kills all in it, takes the walls down and puts them up again.  Failed: it is killed. */
 int session_rebuild(sb_session *s, const sb_call *call, sb_error *err);

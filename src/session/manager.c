@@ -16,9 +16,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MANAGER_SESSIONS = 64, MANAGER_IDLE_MS = 300000,
-       MANAGER_LIFETIME_MS = 3600000, MANAGER_REAP_MS = 10000, MANAGER_CLOSE_MS = 10000,
-       MANAGER_OPEN_MS = 60000 };
+enum { MANAGER_SESSIONS = 64, MANAGER_IDLE_MS = 300000, MANAGER_LIFETIME_MS = 3600000, MANAGER_REAP_MS = 10000,
+       MANAGER_CLOSE_MS = 10000, MANAGER_OPEN_MS = 60000 };
 
 typedef struct entry {
 	struct entry *next;
@@ -137,7 +136,9 @@ static bool give_back(sb_manager *m, entry *e, const sb_wait *wait)
 	if (!e->pooled || !m->ops.usable(e->session) || m->ops.handles(e->session) != 2)
 		return false;
 	set_aside(m, e, true);
+	m->ops.keep(e->session, NULL);
 	if (sb_pool_release(m->pool, e->session, wait, NULL) < 0) {
+		m->ops.keep(e->session, m);
 		set_aside(m, e, false);
 		return false;
 	}
@@ -156,6 +157,8 @@ static int close_entry(sb_manager *m, entry *e, const sb_wait *wait, sb_error *e
 
 	if (give_back(m, e, wait))
 		return 0;
+	void (*drop)(sb_session *session) = m->ops.drop; /* without an entry the manager may be gone */
+
 	e->pooled = false; /* the pool will find that it was left behind */
 	m->ops.kill(e->session);
 	code = m->ops.close(e->session, wait, err);
@@ -164,11 +167,12 @@ static int close_entry(sb_manager *m, entry *e, const sb_wait *wait, sb_error *e
 	if (code >= 0) {
 		*place_of(m, e) = e->next;
 		m->count--;
+		m->ops.keep(e->session, NULL);
 	}
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 	if (code >= 0) {
-		m->ops.drop(e->session);
+		drop(e->session);
 		free(e);
 	}
 	return code;
@@ -473,8 +477,10 @@ static int settle(sb_manager *m, claim *own, entry *e, sb_error *err)
 	m->entries = e;
 	m->count++;
 	m->opened++;
-	if (!closed)
+	if (!closed) {
 		m->ops.hold(e->session);
+		m->ops.keep(e->session, m);
+	}
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 	if (!closed)
@@ -483,22 +489,83 @@ static int settle(sb_manager *m, claim *own, entry *e, sb_error *err)
 	return manager_closed(err);
 }
 
-int manager_adopt(sb_manager *m, sb_session *session, uint64_t idle_ms, uint64_t lifetime_ms,
-		  sb_error *err)
-{
-	claim own = { .id = m->ops.id(session) };
-	entry *e = calloc(1, sizeof *e);
-	int code = e ? take_claim(m, &own, err) : error_no_memory(err, "manager");
+/* ---- a place for what is being opened: by us, or by others ------------------------------------------------ */
 
+struct manager_seat {
+	sb_manager *manager;
+	claim own;
+	entry *entry;
+};
+
+int manager_reserve(sb_manager *m, sb_session *of, const char *id, manager_seat **out, sb_error *err)
+{
+	manager_seat *seat = calloc(1, sizeof *seat);
+	entry *e = calloc(1, sizeof *e);
+
+	int code = seat && e ? 0 : error_no_memory(err, "manager");
+
+	if (code >= 0) {
+		*seat = (manager_seat){ .manager = m, .own = { .id = id }, .entry = e };
+		code = take_claim(m, &seat->own, err);
+	}
 	if (code < 0) {
+		free(seat);
 		free(e);
 		return code;
 	}
+	pthread_mutex_lock(&m->lock);
+	const entry *like = of ? *find_entry(m, m->ops.id(of)) : NULL;
+
+	e->idle_ns = like ? like->idle_ns : m->idle_ns;
+	e->lifetime_ns = like ? like->lifetime_ns : m->lifetime_ns;
+	pthread_mutex_unlock(&m->lock);
+	*out = seat;
+	return 0;
+}
+
+int manager_take(manager_seat *seat, sb_session *session, uint64_t idle_ms, uint64_t lifetime_ms,
+		 sb_error *err)
+{
+	sb_manager *m = seat->manager;
+	entry *e = seat->entry;
+
+	e->session = session;
+	e->opened_ns = m->ops.now_ns(m->ops.user);
+	if (idle_ms)
+		e->idle_ns = clock_deadline_ns(0, idle_ms);
+	if (lifetime_ms)
+		e->lifetime_ns = clock_deadline_ns(0, lifetime_ms);
+	int code = settle(m, &seat->own, e, err);
+
+	free(seat);
+	return code;
+}
+
+void manager_leave(manager_seat *seat)
+{
+	if (!seat)
+		return;
+	sb_manager *m = seat->manager;
+
+	pthread_mutex_lock(&m->lock);
+	unclaim(m, &seat->own);
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	free(seat->entry);
+	free(seat);
+}
+
+int manager_adopt(sb_manager *m, sb_session *session, uint64_t idle_ms, uint64_t lifetime_ms,
+		  sb_error *err)
+{
+	manager_seat *seat;
+	int code = manager_reserve(m, NULL, m->ops.id(session), &seat, err);
+
+	if (code < 0)
+		return code;
 	m->ops.hold(session); /* until it is settled whether the entry keeps one */
-	*e = (entry){ .session = session, .opened_ns = m->ops.now_ns(m->ops.user),
-		      .idle_ns = span(idle_ms, SB_UNLIMITED),
-		      .lifetime_ns = span(lifetime_ms, SB_UNLIMITED) };
-	code = settle(m, &own, e, err);
+	code = manager_take(seat, session, idle_ms ? idle_ms : SB_UNLIMITED,
+			    lifetime_ms ? lifetime_ms : SB_UNLIMITED, err);
 	if (code >= 0)
 		m->ops.drop(session);
 	return code;
@@ -507,31 +574,20 @@ int manager_adopt(sb_manager *m, sb_session *session, uint64_t idle_ms, uint64_t
 static int create(sb_manager *m, const sb_spec *spec, const sb_session_options *o, const sb_wait *wait,
 		  sb_session **session, sb_error *err)
 {
-	claim own = { .id = o->id && *o->id ? o->id : NULL };
-	entry *e = calloc(1, sizeof *e);
-	int code = e ? take_claim(m, &own, err) : error_no_memory(err, "manager");
+	manager_seat *seat;
+	sb_session *made;
+	int code = manager_reserve(m, NULL, o->id && *o->id ? o->id : NULL, &seat, err);
 
+	if (code < 0)
+		return code;
+	seat->entry->pooled = from_pool(m, spec, o, wait, &made) >= 0;
+	if (!seat->entry->pooled)
+		code = open_session(m, spec, o, wait, &made, err);
 	if (code < 0) {
-		free(e);
+		manager_leave(seat);
 		return code;
 	}
-	e->pooled = from_pool(m, spec, o, wait, &e->session) >= 0;
-	if (!e->pooled)
-		code = open_session(m, spec, o, wait, &e->session, err);
-	if (code < 0) {
-		pthread_mutex_lock(&m->lock);
-		unclaim(m, &own);
-		pthread_cond_broadcast(&m->changed);
-		pthread_mutex_unlock(&m->lock);
-		free(e);
-		return code;
-	}
-	e->opened_ns = m->ops.now_ns(m->ops.user);
-	e->idle_ns = o->idle_ms ? clock_deadline_ns(0, o->idle_ms) : m->idle_ns;
-	e->lifetime_ns = o->lifetime_ms ? clock_deadline_ns(0, o->lifetime_ms) : m->lifetime_ns;
-	sb_session *made = e->session;
-
-	code = settle(m, &own, e, err);
+	code = manager_take(seat, made, o->idle_ms, o->lifetime_ms, err);
 	if (code >= 0)
 		*session = made;
 	return code;

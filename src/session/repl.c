@@ -606,29 +606,31 @@ static int not_started(repl_talk *t, sb_error *err)
 			 name, last_words(t, line));
 }
 
-int repl_start(sb_session *s, const sb_call *call, sb_error *err)
+/* A new one, of which nothing is known. */
+static void begin(repl *r)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	driver_release(&r->reader);
+	driver_init(&r->reader);
+	r->processors = processors > 0 ? (uint64_t)processors : 1;
+	r->renewed_ns = 0;
+}
+
+/* Its driver says hello: it is there, and can hold a session. */
+static int greet(sb_session *s, const sb_call *call, sb_error *err)
 {
 	static const sb_command nothing = { .size = sizeof nothing, .input_kind = SB_INPUT_NONE };
 	repl *r = s->repl;
 	char head[DRIVER_HEAD + DRIVER_CODE_HEAD + 1];
-	repl_talk *t;
-	int code;
+	repl_talk *t = repl_talk_new();
+	int code = 0;
 
-	driver_release(&r->reader);
-	driver_init(&r->reader);
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
-	r->processors = processors > 0 ? (uint64_t)processors : 1;
-	r->renewed_ns = 0;
-	code = spawn(s, call, err);
-	if (code >= 0 && driver_expect_hello(&r->reader) < 0)
-		code = error_set(err, SB_ERR_INTERNAL, "session", "cannot get random bytes");
-	t = code < 0 ? NULL : repl_talk_new();
-	if (code >= 0 && !t)
-		code = error_no_memory(err, "session");
-	if (code < 0) {
-		repl_end(s);
-		return code;
+	if (!t)
+		return error_no_memory(err, "session");
+	if (driver_expect_hello(&r->reader) < 0) {
+		repl_talk_free(t);
+		return error_set(err, SB_ERR_INTERNAL, "session", "cannot get random bytes");
 	}
 	t->session = s;
 	t->command = t->pump.command = &nothing;
@@ -640,5 +642,40 @@ int repl_start(sb_session *s, const sb_call *call, sb_error *err)
 	if (t->pump.why != PUMP_DONE)
 		code = not_started(t, err);
 	repl_talk_free(t);
+	return code;
+}
+
+int repl_start(sb_session *s, const sb_call *call, sb_error *err)
+{
+	begin(s->repl);
+	int code = spawn(s, call, err);
+
+	if (code >= 0)
+		code = greet(s, call, err);
+	if (code < 0)
+		repl_end(s);
+	return code;
+}
+
+int repl_branch(sb_session *s, sb_session *of, const sb_call *call, sb_error *err)
+{
+	repl *r = s->repl;
+
+	begin(r);
+	pthread_mutex_lock(&of->lock);
+	int code = turn_take(of, call, err);
+
+	if (code >= 0) {
+		pthread_mutex_unlock(&of->lock);
+		code = session_table(of)->fork(of->box, of->repl->guest, &s->e.box, call, &s->box, &r->guest, &r->io,
+					       err);
+		pthread_mutex_lock(&of->lock);
+		turn_give(of);
+	}
+	pthread_mutex_unlock(&of->lock);
+	if (code >= 0)
+		code = greet(s, call, err);
+	if (code < 0)
+		repl_end(s);
 	return code;
 }

@@ -21,6 +21,7 @@ typedef struct repl {
 	int dead; /* 0, or what later calls get: SESSION_KILLED, SESSION_CLOSED */
 	bool evaluating;
 	bool interrupted; /* the evaluation shall be, and has not been told yet */
+	bool branching; /* whoever has `evaluating` runs no code: a branch is being made */
 	bool asking;  /* the code waits for an answer */
 	char *answer; /* NULL = none has come; with a NUL behind */
 	size_t answer_len;
@@ -65,6 +66,9 @@ void repl_free(repl *r); /* NULL is fine; the guest is gone by then */
 /* No lock is held; the caller has `evaluating`, or nobody else knows the session yet. */
 /* The interpreter, up to its hello.  It has a box by then. */
 int repl_start(sb_session *s, const sb_call *call, sb_error *err);
+/* The same of a branch, in a box of its own: its interpreter goes on where that of `of` rests, whose
+ * `evaluating` is the caller's. */
+int repl_branch(sb_session *s, sb_session *of, const sb_call *call, sb_error *err);
 /* Kills and reaps what runs, closes its descriptors. */
 void repl_end(sb_session *s);
 /* An evaluation begins: its budget of CPU time counts from here on.  `used`: by the interpreter until now. */
@@ -80,5 +84,14 @@ void repl_talk_free(repl_talk *talk); /* NULL is fine */
 int repl_reap(repl_talk *talk, sb_guest_exit *end, sb_error *err);
 /* It has ended by itself meanwhile. */
 bool repl_has_ended(const repl *r);
+
+/* ---- eval.c ---- */
+/* The lock is held: it is open, and has evaluations left and an interpreter. */
+int eval_alive(const sb_session *s, sb_error *err);
+int eval_gone(const sb_session *s, int code, sb_error *err); /* the error of one whose interpreter has ended so */
+bool eval_is_language(const sb_session *s, const char *name); /* the session's, by name or alias */
+/* With `evaluating`: its interpreter may have ended by itself meanwhile, which then is remembered. */
+void eval_look(sb_session *s);
+void eval_done(sb_session *s); /* gives `evaluating` back */
 
 #endif /* SB_SESSION_REPL_H */

@@ -34,11 +34,23 @@ void effective_init(effective *e, sb_sandbox *sandbox, uint32_t door)
 
 void effective_release(effective *e)
 {
-	place_release(&e->place);
-	strv_free_list(e->env_list);
-	strv_free_list(e->argv);
-	free(e->program);
+	if (!e->shared) {
+		place_release(&e->place);
+		strv_free_list(e->env_list);
+		strv_free_list(e->argv);
+		free(e->program);
+	}
 	arena_release(&e->mem);
+}
+
+void effective_share(effective *e, const effective *of, const char *id)
+{
+	size_t from = offsetof(effective, id);
+
+	memcpy((char *)e + from, (const char *)of + from, sizeof *e - from);
+	e->shared = true;
+	snprintf(e->id, sizeof e->id, "%s", id);
+	e->session = e->box.id = e->guest.id = e->id;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -41,6 +41,8 @@ void session_unref(sb_session *s)
 	repl_free(s->repl);
 	plan_unref(s->plan);
 	effective_release(&s->e);
+	if (s->base)
+		session_unref(s->base);
 	arena_release(&s->texts);
 	topic_release(&s->changed);
 	pthread_mutex_destroy(&s->lock);
@@ -90,8 +92,7 @@ void turn_give(sb_session *s)
 
 /* ---- opening --------------------------------------------------------------------------------------- */
 
-static int note(const sb_session *s, uint32_t what, uint32_t action, int code, const char *text,
-		sb_error *err)
+int session_note(const sb_session *s, uint32_t what, uint32_t action, int code, const char *text, sb_error *err)
 {
 	const audit_note n = { .what = what, .action = action, .wall = SB_WALL_COUNT, .code = code,
 			       .session = s->e.id, .subject = s->e.pack ? s->e.pack->name : "session",
@@ -105,37 +106,47 @@ static bool is_negative(uint64_t ms)
 	return ms > INT64_MAX && ms != SB_UNLIMITED;
 }
 
-static int read_options(sb_session *s, const sb_session_options *opts, sb_session_options *o,
-			sb_error *err)
+int session_read_options(const sb_session_options *opts, sb_session_options *o, sb_error *err)
 {
 	*o = (sb_session_options){ .size = sizeof *o };
 	int code = opts ? record_read(o, sizeof *o, opts, "sb_session_options", err) : 0;
 
 	if (code < 0)
 		return code;
+	o->size = sizeof *o;
 	if (o->flags & ~(uint64_t)SB_SESSION_AUTO_RESTART)
 		return error_set(err, SB_ERR_UNSUPPORTED, "session", "unknown flags 0x%llx",
 				 (unsigned long long)o->flags);
 	if (is_negative(o->idle_ms) || is_negative(o->lifetime_ms))
 		return error_set(err, SB_ERR_INVALID, "session", "idle_ms or lifetime_ms is negative");
-	s->idle_ms = o->idle_ms == SB_UNLIMITED ? 0 : o->idle_ms;
-	s->lifetime_ms = o->lifetime_ms == SB_UNLIMITED ? 0 : o->lifetime_ms;
-	if ((o->flags || o->max_evals) && !o->language)
-		return error_set(err, SB_ERR_INVALID, "session",
-				 "max_evals and auto-restart are for sessions with a language");
 	if (o->id && *o->id) {
 		const sb_command named = { .size = sizeof named, .id = o->id,
 					   .argv = (const char *const[]){ "x", NULL } };
 
 		code = spec_check_command(&named, err); /* the same rules for all ids */
 	}
+	return code;
+}
+
+static int read_options(sb_session *s, const sb_session_options *opts, sb_session_options *o,
+			sb_error *err)
+{
+	int code = session_read_options(opts, o, err);
+
+	if (code < 0)
+		return code;
+	s->idle_ms = o->idle_ms == SB_UNLIMITED ? 0 : o->idle_ms;
+	s->lifetime_ms = o->lifetime_ms == SB_UNLIMITED ? 0 : o->lifetime_ms;
+	if ((o->flags || o->max_evals) && !o->language)
+		return error_set(err, SB_ERR_INVALID, "session",
+				 "max_evals and auto-restart are for sessions with a language");
 	/* kept: the caller's texts are the caller's */
 	o->id = arena_text(&s->texts, o->id);
 	o->language = arena_text(&s->texts, o->language);
-	return s->texts.failed ? error_no_memory(err, "session") : code;
+	return s->texts.failed ? error_no_memory(err, "session") : 0;
 }
 
-static int take_id(sb_session *s, const char *id, sb_error *err)
+int session_hold_id(sb_session *s, const char *id, sb_error *err)
 {
 	effective *e = &s->e;
 
@@ -189,11 +200,11 @@ static int prepare(sb_session *s, const sb_spec *spec, const sb_session_options 
 	int code = read_options(s, opts, &o, err);
 
 	if (code >= 0)
-		code = take_id(s, o.id, err);
+		code = session_hold_id(s, o.id, err);
 	if (code >= 0)
 		code = resolve(s, spec, o.language, err);
 	if (code >= 0)
-		code = note(s, SB_AUDIT_REQUEST, SB_ALLOW, 0, "", err);
+		code = session_note(s, SB_AUDIT_REQUEST, SB_ALLOW, 0, "", err);
 	if (code >= 0)
 		code = gates_approve(&s->e, call, err);
 	if (code >= 0)
@@ -223,8 +234,13 @@ static int create(sb_session *s, const sb_call *call, sb_error *err)
 		code = plan_finish(s->plan, err);
 	if (code >= 0 && s->repl)
 		code = repl_start(s, call, err);
-	if (code < 0)
-		return code;
+	if (code >= 0)
+		session_opened(s);
+	return code;
+}
+
+void session_opened(sb_session *s)
+{
 	s->started_unix_ns = clock_unix_ns();
 	s->used_ns = clock_now_ns();
 	pthread_mutex_lock(&s->sandbox->lock);
@@ -232,13 +248,12 @@ static int create(sb_session *s, const sb_call *call, sb_error *err)
 	s->next = s->sandbox->sessions;
 	s->sandbox->sessions = s;
 	pthread_mutex_unlock(&s->sandbox->lock);
-	note(s, SB_AUDIT_START, SB_ALLOW, 0, session_table(s)->name, NULL);
+	session_note(s, SB_AUDIT_START, SB_ALLOW, 0, session_table(s)->name, NULL);
 	sandbox_log(s->sandbox, SB_LOG_DEBUG, "session", "%s: open on backend %s", s->e.id,
 		    session_table(s)->name);
-	return 0;
 }
 
-static sb_session *session_new(sb_sandbox *sandbox)
+sb_session *session_new(sb_sandbox *sandbox)
 {
 	sb_session *s = calloc(1, sizeof *s);
 
@@ -261,6 +276,17 @@ static void take_walls_down(sb_session *s, sb_box *box)
 	if (table->teardown)
 		table->teardown(box, &left);
 	table->destroy(box);
+}
+
+void session_give_up(sb_session *s, int code, const sb_error *why)
+{
+	session_note(s, SB_AUDIT_DENIAL, SB_DENY, code, why ? why->message : "", NULL);
+	if (s->repl)
+		repl_end(s);
+	if (s->box)
+		take_walls_down(s, s->box);
+	sandbox_drop(s->sandbox, &s->claim);
+	session_unref(s);
 }
 
 int sb_session_open(sb_sandbox *sandbox, const sb_spec *spec, const sb_session_options *opts,
@@ -293,11 +319,7 @@ int sb_session_open(sb_sandbox *sandbox, const sb_spec *spec, const sb_session_o
 	if (code >= 0) {
 		*session = s;
 	} else if (s) {
-		note(s, SB_AUDIT_DENIAL, SB_DENY, code, err ? err->message : "", NULL);
-		if (s->box)
-			take_walls_down(s, s->box);
-		sandbox_drop(sandbox, &s->claim);
-		session_unref(s);
+		session_give_up(s, code, err);
 	}
 	sandbox_leave(sandbox, &live);
 	return code < 0 ? code : 0;
@@ -384,7 +406,7 @@ static void take_down(sb_session *s)
 		table->teardown(box, &left);
 	if (box)
 		table->destroy(box);
-	note(s, SB_AUDIT_EXIT, SB_ALLOW, 0, "closed", NULL);
+	session_note(s, SB_AUDIT_EXIT, SB_ALLOW, 0, "closed", NULL);
 	if (left.left)
 		sandbox_log(s->sandbox, SB_LOG_WARNING, "session",
 			    "%s: %llu cgroup directories could not be removed; sb_sweep() tries again",

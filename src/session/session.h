@@ -208,6 +208,7 @@ typedef struct effective {
 	const char *session;          /* id of the one it happens in; "" = none */
 	uint32_t interactive;         /* of sb_request */
 	uint32_t door;
+	bool shared;                  /* by effective_share() */
 	int profile;
 	uint64_t asked_by_operator;   /* walls that the caller's allow_weaker cannot give up */
 	plan_demand demand;
@@ -229,6 +230,9 @@ typedef struct effective {
 
 void effective_init(effective *e, sb_sandbox *sandbox, uint32_t door);
 void effective_release(effective *e);
+/* As another one that is resolved, but for its id: what it points to is the other's, which must outlive it and
+ * is not changed any more. */
+void effective_share(effective *e, const effective *of, const char *id);
 /* Records read, operator's spec over the caller's, profile chosen.  Looks at nothing outside. */
 int effective_read(effective *e, const sb_spec *spec, const sb_command *command, sb_error *err);
 /* The rest, up to a routed request; starts nothing. */

@@ -29,6 +29,8 @@ extern const fake_step *script;
 extern fake_script fake;
 extern sb_session *session;
 
+/* What differs from the usual sandbox of a test; what makes it a new one. */
+void evals_sandbox(sb_sandbox_options o);
 int evals_begin(void **state);
 int evals_end(void **state);
 int try_open(sb_session **out);

@@ -31,27 +31,34 @@ static const sb_pack mute_pack = { .size = sizeof mute_pack,
 				   .version = "1",
 				   .ways = (const sb_pack_way *const[]){ &mute_way, NULL } };
 
-int evals_begin(void **state)
+void evals_sandbox(sb_sandbox_options o)
 {
 	static const char *order[2];
 	static const sb_backend *const fakes[] = { &fake_backend, NULL };
 	static const sb_pack *const packs[] = { &fake_pack, &mute_pack, NULL };
-	sb_sandbox_options o = { .size = sizeof o,
-				 .backends = w.is_fake ? fakes : NULL,
-				 .packs = w.is_fake ? packs : NULL,
-				 .helper_dir = w.helper_dir,
-				 .order = order };
 
+	order[0] = w.backend;
+	o.size = sizeof o;
+	o.backends = w.is_fake ? fakes : NULL;
+	o.packs = w.is_fake ? packs : NULL;
+	o.helper_dir = w.helper_dir;
+	o.order = order;
+	sb_sandbox_free(w.sandbox);
+	w.sandbox = NULL;
+	if (sb_sandbox_new(&o, NULL, &w.sandbox, &err) < 0)
+		fail_msg("%s: %s", err.where, err.message);
+}
+
+int evals_begin(void **state)
+{
 	(void)state;
 	w.descriptors = open_descriptors();
-	order[0] = w.backend;
 	how = (sb_session_options){ .size = sizeof how,
 				    .language = w.is_fake ? "scripted" : "python" };
 	limits = (sb_limits){ .size = sizeof limits, .wall_ms = 60000 };
 	script = NULL;
 	session = NULL;
-	if (sb_sandbox_new(&o, NULL, &w.sandbox, &err) < 0)
-		fail_msg("%s: %s", err.where, err.message);
+	evals_sandbox((sb_sandbox_options){ 0 });
 	return 0;
 }
 
@@ -60,6 +67,7 @@ int evals_end(void **state)
 	(void)state;
 	sb_session_free(session);
 	sb_sandbox_free(w.sandbox);
+	w.sandbox = NULL;
 	if (open_descriptors() != w.descriptors)
 		fail_msg("%d descriptors were left open", open_descriptors() - w.descriptors);
 	errno = 0;

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 fake_record fake_seen;
-_Atomic int fake_down;
+fake_branching fake_branches;
+_Atomic int fake_down, fake_go;
 
 struct sb_state {
 	int tried;
@@ -22,7 +23,7 @@ struct sb_state {
 
 struct sb_box {
 	const fake_script *script;
-	atomic_int guests;
+	atomic_int guests, called;    /* a call is on its way: one at a time */
 	int session, torn_down;
 	const char *files[16];
 	size_t file_count;
@@ -36,6 +37,9 @@ struct sb_guest {
 	char nonce[33];
 	_Atomic int term, kill, ended, interrupted;
 	const fake_step *steps;
+	const fake_step *_Atomic at;  /* where it is */
+	_Atomic int rests;            /* it waits for a frame, of which nothing has come */
+	int twin;
 	int ignore_term, on_term, hold, reaped;
 	sb_guest_exit end;
 };
@@ -46,7 +50,8 @@ static const fake_script plain = { .size = sizeof plain, .backend = "fake", .ste
 void fake_reset(void)
 {
 	memset(&fake_seen, 0, sizeof fake_seen);
-	fake_down = 0;
+	fake_branches = (fake_branching){ 0 };
+	fake_down = fake_go = 0;
 }
 
 static void broken(void)
@@ -228,6 +233,10 @@ static void hear(sb_guest *g)
 {
 	char head[45] = "";
 
+	g->rests = 1;
+	while (g->control >= 0 && !minds(g) && !wait_for(g, g->control, POLLIN, -1))
+		;
+	g->rests = 0;
 	read_exactly(g, head, 44);
 	memcpy(g->nonce, head + 2, 32);
 	read_exactly(g, NULL, strtoul(head + 35, NULL, 16));
@@ -311,6 +320,10 @@ static int one_step(sb_guest *g, const fake_step *s)
 	case FAKE_TELL:
 		tell(g, s->text);
 		return 0;
+	case FAKE_GO:
+		while (!fake_go && !minds(g))
+			wait_for(g, -1, 0, 20);
+		return 0;
 	case FAKE_HANG_UP:
 		drop(&g->control);
 		return 0;
@@ -329,7 +342,18 @@ static void *guest_main(void *arg)
 	sigemptyset(&pipe_only); /* its own writes to a closed pipe are not the host's business */
 	sigaddset(&pipe_only, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe_only, NULL);
-	while (!one_step(g, s)) {
+	if (g->twin) {
+		hear(g);
+		tell(g, "H @ 00000009\n1 ask nul");
+	}
+	for (;;) {
+		g->at = s;
+		if (one_step(g, s))
+			break;
+		if (s->what == FAKE_BACK && !minds(g)) {
+			s -= s->number;
+			continue;
+		}
 		if (minds(g) && g->on_term && !g->kill) {
 			g->on_term = 0;
 			g->ignore_term = 1;
@@ -357,6 +381,20 @@ static void *guest_main(void *arg)
 
 /* ---- a box ---------------------------------------------------------------------------------------- */
 
+/* As long as the call may last. */
+static int linger(const sb_call *call, sb_error *err)
+{
+	int never[2];
+
+	if (pipe2(never, O_CLOEXEC) < 0)
+		abort();
+	int code = sb_call_wait(call, never[0], POLLIN, err);
+
+	close(never[0]);
+	close(never[1]);
+	return code;
+}
+
 static int fake_create(sb_state *state, const sb_box_request *request, const sb_plan *plan,
 		       const sb_call *call, sb_box **box, sb_error *err)
 {
@@ -366,15 +404,8 @@ static int fake_create(sb_state *state, const sb_box_request *request, const sb_
 	(void)state;
 	if (!plan)
 		broken();
-	if (code == 0 && script->slow_at == FAKE_AT_CREATE) {
-		int never[2];
-
-		if (pipe2(never, O_CLOEXEC) < 0)
-			abort();
-		code = sb_call_wait(call, never[0], POLLIN, err);
-		close(never[0]);
-		close(never[1]);
-	}
+	if (code == 0 && script->slow_at == FAKE_AT_CREATE)
+		code = linger(call, err);
 	if (code < 0)
 		return code;
 	*box = calloc(1, sizeof **box);
@@ -467,6 +498,62 @@ static int fake_spawn(sb_box *box, const sb_guest_request *request, const sb_cal
 	return 0;
 }
 
+/* Where the guest rests, a twin goes on, with what is in the box. */
+static int fork_at_rest(sb_box *box, sb_guest *g, const sb_call *call, sb_box **branch, sb_guest **twin,
+			sb_guest_io *io, sb_error *err)
+{
+	while (!g->rests && !g->ended) {
+		int code = sb_call_check(call, err);
+
+		if (code < 0)
+			return code;
+		poll(NULL, 0, 1);
+	}
+	if (g->ended) {
+		poll(&(struct pollfd){ .fd = g->exited, .events = POLLIN }, 1, -1); /* and it can be seen */
+		return say(err, SB_ERR_SESSION_CLOSED, "fork");
+	}
+	sb_box *made = calloc(1, sizeof *made);
+	sb_guest *t = calloc(1, sizeof *t);
+
+	if (!made || !t)
+		abort();
+	made->script = box->script;
+	made->session = 1;
+	memcpy(made->files, box->files, sizeof box->files);
+	made->file_count = box->file_count;
+	t->box = made;
+	t->steps = fake_branches.steps ? fake_branches.steps : g->at;
+	t->twin = !fake_branches.steps;
+	pipes(t, io, SB_GUEST_CONTROL);
+	made->guests++;
+	fake_seen.boxes++;
+	fake_seen.guests++;
+	if (pthread_create(&t->thread, NULL, guest_main, t) != 0)
+		abort();
+	*branch = made;
+	*twin = t;
+	return 0;
+}
+
+static int fake_fork(sb_box *box, sb_guest *g, const sb_box_request *request, const sb_call *call,
+		     sb_box **branch, sb_guest **twin, sb_guest_io *io, sb_error *err)
+{
+	int code = fake_branches.fail_code ? say(err, fake_branches.fail_code, "fork") : 0;
+
+	if (box->called++ || g->box != box || g->reaped || script_of(request) != box->script ||
+	    request->door != SB_DOOR_SESSION || !request->pack || io->control != -1)
+		broken();
+	fake_seen.forking++;
+	if (code == 0 && fake_branches.slow)
+		code = linger(call, err);
+	if (code >= 0)
+		code = fork_at_rest(box, g, call, branch, twin, io, err);
+	fake_seen.forking--;
+	box->called--;
+	return code;
+}
+
 static int fake_signal(sb_guest *g, int signal, const sb_call *call, sb_error *err)
 {
 	uint64_t one = 1;
@@ -541,8 +628,9 @@ static int fake_get(sb_box *box, const char *path, const sb_call *call, sb_tree 
 	int code = fault(box->script, FAKE_AT_COLLECT, err);
 
 	(void)call;
-	if (strcmp(path, "/out"))
+	if (strcmp(path, "/out") || box->called++)
 		broken();
+	box->called--;
 	for (size_t i = 0; code >= 0 && i < box->file_count; i++)
 		code = sb_tree_write(tree, box->files[i], box->files[i], strlen(box->files[i]), err);
 	return code;
@@ -592,11 +680,11 @@ static int fake_sweep(sb_state *state, const sb_call *call, uint64_t *removed, s
 static const char *const aliases[] = { "sham", NULL };
 const sb_backend fake_backend = {
 	.size = sizeof fake_backend, .abi = SB_BACKEND_ABI, .name = "fake", .aliases = aliases,
-	.summary = "does what a script says", .caps = SB_CAP_FILES | SB_CAP_SIGNAL | SB_CAP_SESSIONS,
+	.summary = "does what a script says", .caps = SB_CAP_FILES | SB_CAP_SIGNAL | SB_CAP_SESSIONS | SB_CAP_FORK,
 	.probe = fake_probe, .supports = fake_supports, .plan = fake_plan, .create = fake_create,
 	.put = fake_put, .spawn = fake_spawn, .signal = fake_signal, .reap = fake_reap,
 	.release = fake_release, .collect = fake_collect, .get = fake_get, .remove = fake_remove,
-	.destroy = fake_destroy, .sweep = fake_sweep, .forget = fake_forget, .teardown = fake_teardown,
+	.destroy = fake_destroy, .fork = fake_fork, .sweep = fake_sweep, .forget = fake_forget, .teardown = fake_teardown,
 };
 const sb_backend fake_other_backend = {
 	.size = sizeof fake_backend, .abi = SB_BACKEND_ABI, .name = "other",

@@ -35,7 +35,9 @@ enum { FAKE_END = 0,              /* exits with `number` */
        FAKE_INTERRUPT,            /* waits until it was interrupted */
        FAKE_HEAR,                 /* reads one frame from its control descriptor */
        FAKE_TELL,                 /* writes `text` there, with the nonce of that frame for each "@" */
-       FAKE_HANG_UP };            /* closes it */
+       FAKE_HANG_UP,              /* closes it */
+       FAKE_BACK,                 /* goes on `number` steps before this one */
+       FAKE_GO };                 /* waits until fake_go is set */
 typedef struct fake_step {
 	int what;
 	int64_t number;
@@ -64,11 +66,20 @@ typedef struct fake_record {
 	atomic_int terminated, killed; /* signals sent */
 	atomic_int broken;            /* promises of the library's */
 	atomic_int probes_tried;
+	atomic_int forking;           /* guests that are being forked, now */
 } fake_record;
 extern fake_record fake_seen;
 void fake_reset(void);
 
 extern const sb_backend fake_backend, fake_other_backend; /* "fake" (alias "sham"), "other" */
+/* How branches come out from now on: a script is the one that its session was opened with. */
+typedef struct fake_branching {
+	int fail_code, slow;          /* SB_ERR_*; waits for the call's deadline or cancel */
+	const fake_step *steps;       /* what a twin does; NULL = says hello, and goes on where the guest was */
+} fake_branching;
+extern fake_branching fake_branches;
+
+extern _Atomic int fake_go;
 extern _Atomic int fake_down; /* probe says BACKEND_UNAVAILABLE */
 
 #define FAKE_WORD "--fake-steps"

@@ -20,6 +20,7 @@ typedef struct toy {
 	char id[32];
 	const char *language;
 	atomic_uint handles;
+	sb_manager *_Atomic keeper;
 	atomic_bool dead, killed, closed, stubborn;
 	_Atomic uint64_t idle_since; /* SB_UNLIMITED = busy */
 } toy;
@@ -147,6 +148,11 @@ static unsigned toy_handles(sb_session *s)
 	return toy_of(s)->handles;
 }
 
+static void toy_keep(sb_session *s, sb_manager *manager)
+{
+	toy_of(s)->keeper = manager;
+}
+
 static uint64_t toy_now(void *user)
 {
 	(void)user;
@@ -155,7 +161,8 @@ static uint64_t toy_now(void *user)
 
 static const keep_ops toy_ops = { .open = toy_open, .id = toy_id, .language = toy_language,
 	.usable = toy_usable, .idle_since = toy_idle_since, .kill = toy_kill, .close = toy_close,
-	.hold = toy_hold, .drop = toy_drop, .handles = toy_handles, .now_ns = toy_now };
+	.hold = toy_hold, .drop = toy_drop, .handles = toy_handles, .keep = toy_keep,
+	.now_ns = toy_now };
 
 static int toys_reset(void **state)
 {

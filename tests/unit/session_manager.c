@@ -63,6 +63,50 @@ static void cap(void **state)
 	over(m);
 }
 
+/* A seat counts from the moment it is reserved; whoever sits there has the limits of the one it is a branch of. */
+static void seats(void **state)
+{
+	const sb_session_options opts = { .size = sizeof opts };
+	sb_manager *m = made((sb_manager_options){ .max_sessions = 3, .idle_ms = 5000, .lifetime_ms = SB_UNLIMITED });
+	manager_seat *seat, *more;
+	sb_session *s, *branch, *longer;
+
+	(void)state;
+	assert_int_equal(opened(m, "s", (sb_session_options){ .idle_ms = 2000 }, &s), 0);
+	assert_ptr_equal(toy_of(s)->keeper, m);
+	assert_int_equal(manager_reserve(m, s, "s", &seat, NULL), SB_ERR_CONFLICT);
+	assert_int_equal(manager_reserve(m, s, "branch", &seat, NULL), 0);
+	assert_int_equal(manager_reserve(m, s, "branch", &more, NULL), SB_ERR_CONFLICT);
+	assert_int_equal(manager_reserve(m, s, "longer", &more, NULL), 0);
+	assert_int_equal(sb_manager_count(m), 1);
+	assert_int_equal(opened(m, NULL, (sb_session_options){ 0 }, &branch), SB_ERR_TOO_MANY_SESSIONS);
+	manager_leave(more);
+	manager_leave(NULL);
+	assert_int_equal(manager_reserve(m, s, "longer", &more, NULL), 0);
+	assert_int_equal(toy_open(NULL, NULL, &opts, NULL, &branch, NULL), 0);
+	assert_int_equal(toy_open(NULL, NULL, &opts, NULL, &longer, NULL), 0);
+	assert_int_equal(manager_take(seat, branch, 0, 0, NULL), 0);
+	assert_int_equal(manager_take(more, longer, 9000, 0, NULL), 0);
+	assert_ptr_equal(toy_of(branch)->keeper, m);
+	assert_int_equal(sb_manager_count(m), 3);
+	toys.now_ns += 3000000000u;
+	manager_reap(m);
+	assert_int_equal(sb_manager_count(m), 1);
+	assert_null(toy_of(branch)->keeper);
+	assert_ptr_equal(toy_of(longer)->keeper, m);
+	assert_int_equal(manager_reserve(m, longer, "late", &seat, NULL), 0);
+	toy_drop(s);
+	toy_drop(branch);
+	toy_drop(longer);
+	/* shut down by the time that it is there: closed at once */
+	const sb_wait no = { .size = sizeof no, .timeout_ms = SB_NO_WAIT };
+
+	assert_int_equal(sb_manager_shutdown(m, &no, NULL), SB_ERR_TIMEOUT);
+	assert_int_equal(toy_open(NULL, NULL, &opts, NULL, &branch, NULL), 0);
+	assert_int_equal(manager_take(seat, branch, 0, 0, NULL), SB_ERR_MANAGER_CLOSED);
+	over(m);
+}
+
 static void ids(void **state)
 {
 	sb_manager *m = made((sb_manager_options){ 0 });
@@ -403,7 +447,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, toys_reset)
 	const struct CMUnitTest tests[] = {
-		TEST(cap), TEST(ids), TEST(idle_and_lifetime), TEST(used_again), TEST(defaults),
+		TEST(cap), TEST(seats), TEST(ids), TEST(idle_and_lifetime), TEST(used_again), TEST(defaults),
 		TEST(open_fails), TEST(stubborn), TEST(kills_first), TEST(shut_while_opening),
 		TEST(from_a_pool), TEST(the_reaper), TEST(many), TEST(cycles),
 	};
