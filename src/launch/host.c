@@ -109,7 +109,7 @@ static int not_found(const char *helper_dir, sb_error *err)
 				 "\"%s\" may not be read and run; `chmod 755` it", path);
 	return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "launch.find",
 			 "sb-launch was found neither beside the program or the library nor in "
-			 "\"%s\"%s%s%s: install it, or name its directory",
+			 "\"%s\"%s%s%s: install it, or name its directory as helper_dir of sb_sandbox_options",
 			 SB_LIBEXEC, helper_dir ? " or \"" : "", helper_dir ? helper_dir : "",
 			 helper_dir ? "\"" : "");
 }

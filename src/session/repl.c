@@ -595,11 +595,18 @@ static int not_started(repl_talk *t, sb_error *err)
 	repl_end(t->session);
 	if (code < 0)
 		return code;
-	if (end.error)
-		return error_set(err, end.error, "session",
+	code = ending_error(&end);
+	if (code && sb_error_kind(code) == SB_KIND_BUDGET_EXCEEDED)
+		return error_set(err, code, "session",
 				 "the interpreter of \"%s\" met a limit at its "
 				 "start: %s; allow more",
-				 name, sb_code_name(end.error));
+				 name, sb_code_name(code));
+	if (code)
+		return error_set(err, code, "session",
+				 "the interpreter of \"%s\" was taken away at its "
+				 "start: %s%s",
+				 name, sb_code_name(code),
+				 code == SB_ERR_CONNECTION_LOST ? "; try again" : "");
 	return error_set(err, SB_ERR_UNSUPPORTED, "session",
 			 "the interpreter of \"%s\" cannot hold a session "
 			 "here%s",

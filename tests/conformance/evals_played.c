@@ -228,11 +228,19 @@ static void bad_starts(void **state)
 	static const fake_step rude[] = {
 		HEAR, TELL("D @ 00000001\n0"), WAIT, { FAKE_END, 0, NULL, 0 }
 	};
+	static const fake_step lost[] = { { FAKE_LOSE, 0, NULL, 0 }, { FAKE_END, 0, NULL, 0 } };
+	static const fake_step limited[] = { { FAKE_LIMIT, SB_ERR_MEMORY_LIMIT, NULL, 0 }, { FAKE_END, 0, NULL, 0 } };
 	sb_session *none = NULL;
 
 	(void)state;
 	if (!w.is_fake)
 		skip();
+	script = lost;
+	assert_int_equal(try_open(&none), SB_ERR_CONNECTION_LOST);
+	assert_null(strstr(err.message, "limit"));
+	script = limited;
+	assert_int_equal(try_open(&none), SB_ERR_MEMORY_LIMIT);
+	assert_non_null(strstr(err.message, "allow more"));
 	script = silent;
 	assert_int_equal(try_open(&none), SB_ERR_UNSUPPORTED);
 	assert_non_null(strstr(err.message, "no such module"));
