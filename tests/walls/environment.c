@@ -5,11 +5,12 @@
  *
  * wall env
  * fixture secret-env peer
+ * backends linux process
  * attempt variable: open bare
  * attempt own_file: open bare
- * attempt parent_file: open bare
- * attempt peer_file: open bare
- * attempt any_process: open bare
+ * attempt parent_file: open bare | linux
+ * attempt peer_file: open bare | linux
+ * attempt any_process: open bare | linux
  */
 #include "attempt.h"
 #include <dirent.h>

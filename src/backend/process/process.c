@@ -101,7 +101,8 @@ static int add_lines(const sb_limits *limits, sb_plan *plan, sb_error *err)
 		{ SB_WALL_PIDS, SB_LEVEL_NONE, "none", "", "" },
 		{ SB_WALL_DISK, SB_LEVEL_NONE, "none", "", "" },
 		{ SB_WALL_ENV, SB_LEVEL_HARD, "complete environment, built anew",
-		  "nothing of the caller's but what was named", "" },
+		  "nothing of the caller's but what was named; his processes, and their environments, are seen",
+		  "tests/walls/environment.c" },
 	};
 	bool time = limits_is_set(limits->wall_ms);
 	bool output = limits_is_set(limits->out_total_bytes) || limits_is_set(limits->out_stream_bytes);

@@ -173,7 +173,7 @@ static void confinement(writer *w)
 	put(w, SB_WALL_PIDS, SB_LEVEL_HARD, "1", "no call of the filter makes a process or thread", "",
 	    "tests/wasm/taken");
 	put(w, SB_WALL_ENV, SB_LEVEL_HARD, "", "complete environment, built anew",
-	    "nothing of the caller's but what was named", "");
+	    "nothing of the caller's but what was named", "tests/wasm/backend");
 	w->held.env_allow_list = 1;
 }
 
