@@ -46,8 +46,8 @@ static int check_engine(const packdir *dir, const char *programs, uid_t owner, s
 	buf_init(&key, ENGINE_MAX_BYTES);
 	int code = up.fd < 0 ? -errno : read_text(&up, "engine", ENGINE_MAX_BYTES, owner, &key);
 	fd_close(&up.fd);
-	while (key.len > 0 && key.data[key.len - 1] == '\n')
-		key.data[--key.len] = '\0';
+	if (key.len > 0) /* the worker's build is on the next line */
+		key.data[key.len = strcspn(key.data, "\n")] = '\0';
 	bool same = code == 0 && key.len > 0 && strcmp(key.data, dir->of.engine) == 0;
 	if (code < 0)
 		code = error_errno(err, SB_ERR_NOT_FOUND, -code, "pack",

@@ -16,6 +16,7 @@
  * usage: sb-wasm FD
  */
 #include "worker.h"
+#include "build_id.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -373,7 +374,7 @@ int main(int argc, char **argv)
 	long fd = argc == 2 ? strtol(argv[1], NULL, 10) : -1;
 
 	if (argc == 2 && strcmp(argv[1], "--key") == 0)
-		return puts(engine_key()) < 0;
+		return printf("%s\n%016llx\n", engine_key(), (unsigned long long)JOB_MAGIC) < 0;
 	if (fd >= 3 && fd <= 1000 && job_open(&one, (int)fd) < 0 && one.head)
 		return JOB_NOT_MINE; /* the host says why */
 	if (!one.head) {

@@ -56,6 +56,8 @@ static int check_options(const sb_wasm_options *o, bool code, sb_error *err)
 
 static int check_machine(const sb_state *state, sb_error *err)
 {
+	if (state->foreign)
+		return result_tell_foreign("sb-wasm", err);
 	if (!state->key[0])
 		return error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "engine",
 				 "there is no WebAssembly engine beside sb-launch; `make wasm` builds it, or use "

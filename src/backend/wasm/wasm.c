@@ -3,6 +3,7 @@
 #include "wasm.h"
 #include "../builtin.h"
 #include "../../core/core.h"
+#include "build_id.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,16 +17,23 @@ const char *wasm_pack_name(const sb_pack_way *way)
 	return url && !strncmp(url, "pack:", 5) ? url + 5 : NULL;
 }
 
-/* What wasm/engine says; "" = there is none. */
-static void read_key(const char *dir, char key[MANIFEST_WORD])
+/* What wasm/engine says: the engine's key, and on the next line of which build the worker is. */
+static void read_engine(sb_state *state)
 {
-	char path[PATH_MAX];
-	int fd FD_AUTO = snprintf(path, sizeof path, "%s/wasm/engine", dir) < (int)sizeof path ?
-				 open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-	ssize_t n = fd >= 0 ? read(fd, key, MANIFEST_WORD - 1) : 0;
+	char path[PATH_MAX], text[MANIFEST_WORD + 32], build[24];
+	int fd FD_AUTO = snprintf(path, sizeof path, "%s/wasm/engine", state->dir) < (int)sizeof path ?
+				 open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+	size_t key;
 
-	key[n > 0 ? n : 0] = '\0';
-	key[strcspn(key, "\n")] = '\0';
+	text[n > 0 ? n : 0] = '\0';
+	key = strcspn(text, "\n");
+	if (key >= sizeof state->key)
+		return;
+	snprintf(build, sizeof build, "\n%016llx\n", (unsigned long long)SB_WORKER_ID);
+	state->foreign = key && strcmp(text + key, build) != 0;
+	if (!state->foreign)
+		memcpy(state->key, text, key);
 }
 
 /* Where sb-launch lies, the rest lies, too. */
@@ -40,7 +48,7 @@ static void find_engine(sb_state *state)
 	if (!state->dir || snprintf(path, sizeof path, "%s/sb-wasm", state->dir) >= (int)sizeof path ||
 	    access(path, R_OK | X_OK) != 0)
 		return;
-	read_key(state->dir, state->key);
+	read_engine(state);
 	state->shared_library = strstr(state->key, "-wheel-") != NULL;
 }
 
@@ -119,6 +127,9 @@ static int report_all(sb_state *state, sb_report *report, sb_error *err)
 	char found[600];
 	int rc;
 
+	if (state->foreign)
+		return tell(report, "engine", false, "sb-wasm and sandbox are of different builds",
+			    "`make wasm` renews it where they were built, else install both together", err);
 	if (!state->key[0])
 		return tell(report, "engine", false, "no sb-wasm beside sb-launch", "`make wasm` builds it", err);
 	snprintf(found, sizeof found, "Wasmtime %s, %s", state->key,
@@ -149,7 +160,9 @@ static int wasm_probe(const sb_backend *self, const sb_call *call, sb_report *re
 	lh_find(call->helper_dir, &state->helper, &state->helper_missing);
 	find_engine(state);
 	rc = report ? report_all(state, report, err) : 0;
-	if (!rc && report && !state->key[0])
+	if (!rc && report && state->foreign)
+		rc = result_tell_foreign("sb-wasm", err);
+	else if (!rc && report && !state->key[0])
 		rc = error_set(err, SB_ERR_BACKEND_UNAVAILABLE, "wasm",
 			       "there is no WebAssembly engine here; `make wasm` builds it");
 	if (rc) {

@@ -48,7 +48,8 @@ struct sb_state {
 	char *helper;                 /* path of sb-launch; NULL: only plans can be made */
 	sb_error helper_missing;
 	char *dir;                    /* in which sb-wasm lies */
-	char key[MANIFEST_WORD];      /* of the engine; "" = there is none */
+	char key[MANIFEST_WORD];      /* of the engine; "" = there is none, or */
+	bool foreign;                 /* one whose worker is of another build */
 	bool shared_library;          /* of the other route: the worker holds a compiler */
 	launched_begins begun;
 	idmap_known idmap;
