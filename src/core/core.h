@@ -128,8 +128,9 @@ void plan_unref(sb_plan *plan);
 
 /* ---- report.c ------------------------------------------------------------------------------ */
 int report_new(sb_report **report, sb_error *err);
-/* One backend's verdict, with the plan of a default run for its walls (may be NULL). */
-int report_backend(sb_report *report, const char *name, bool usable, const sb_plan *plan,
+/* One backend's verdict: what it can do here (SB_CAP_*), and the plan of a default run for its walls (may be
+ * NULL). */
+int report_backend(sb_report *report, const char *name, bool usable, uint64_t caps, const sb_plan *plan,
 		   sb_error *err);
 
 /* ---- result.c ------------------------------------------------------------------------------ */

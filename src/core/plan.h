@@ -53,6 +53,7 @@ void plan_text_error(json *j, const sb_error *error);
 /* The array of lines: what holds; also whether it was asked for; also subject and test. */
 enum { PLAN_LINES_HELD = 0, PLAN_LINES_ASKED, PLAN_LINES_ALL };
 void plan_text_lines(json *j, const sb_plan *plan, int detail);
+void plan_text_caps(json *j, uint64_t caps); /* an array of SB_CAP_* by name */
 void plan_text_limits(json *j, const sb_limits *limits);
 /* Makes *slot once, whoever comes first, and returns it; text NULL (no memory) stays NULL. */
 const char *plan_text_publish(char **slot, char *text);

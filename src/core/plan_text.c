@@ -41,6 +41,15 @@ void plan_text_lines(json *j, const sb_plan *plan, int detail)
 	json_close(j, ']');
 }
 
+void plan_text_caps(json *j, uint64_t caps)
+{
+	json_open(j, '[');
+	for (int bit = 0; bit < 31; bit++)
+		if (caps & (uint64_t)1 << bit)
+			json_text(j, sb_cap_name(1 << bit));
+	json_close(j, ']');
+}
+
 /* No limit is null: a number that no reader of JSON can hold would be worse. */
 static void plan_text_limit(json *j, const char *name, uint64_t value)
 {
@@ -107,6 +116,8 @@ static char *plan_text_json(const sb_plan *plan)
 	plan_text_limits(&j, &plan->limits);
 	json_name(&j, "env");
 	plan_text_list(&j, plan->env_names);
+	json_name(&j, "caps");
+	plan_text_caps(&j, plan->caps);
 	json_name(&j, "plan");
 	plan_text_lines(&j, plan, PLAN_LINES_ALL);
 	json_close(&j, '}');

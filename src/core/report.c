@@ -13,6 +13,7 @@ typedef struct report_check {
 typedef struct report_verdict {
 	char *name;
 	sb_plan *plan;
+	uint64_t caps;
 	bool usable;
 } report_verdict;
 
@@ -116,7 +117,7 @@ int sb_report_add(sb_report *report, const sb_check *check, sb_error *err)
 	return 0;
 }
 
-int report_backend(sb_report *report, const char *name, bool usable, const sb_plan *plan,
+int report_backend(sb_report *report, const char *name, bool usable, uint64_t caps, const sb_plan *plan,
 		   sb_error *err)
 {
 	report_verdict *verdict = report_mention(report, name);
@@ -127,6 +128,7 @@ int report_backend(sb_report *report, const char *name, bool usable, const sb_pl
 	old = verdict->plan;
 	verdict->plan = plan_ref((sb_plan *)plan); /* its count of references only */
 	verdict->usable = usable;
+	verdict->caps = caps;
 	plan_unref(old);
 	report_changed(report);
 	return 0;
@@ -224,6 +226,8 @@ static char *report_json(const sb_report *report)
 		json_open(&j, '{');
 		json_member_text(&j, "name", verdict->name);
 		json_member_bool(&j, "usable", verdict->usable);
+		json_name(&j, "caps");
+		plan_text_caps(&j, verdict->caps);
 		json_name(&j, "walls");
 		plan_text_lines(&j, verdict->plan, PLAN_LINES_HELD);
 		json_name(&j, "checks");

@@ -73,6 +73,12 @@ static int add_env(const effective *e, sb_plan *plan, sb_error *err)
 			err);
 }
 
+/* Sessions of a language with a driver evaluate, on whatever backend. */
+static uint64_t caps_of_way(const sb_pack_way *way, uint64_t caps)
+{
+	return way && way->session_driver && caps & SB_CAP_SESSIONS ? caps | SB_CAP_EVAL : caps;
+}
+
 int effective_plan(effective *e, sb_state *state, sb_plan **out, sb_error *err)
 {
 	sb_plan *plan = NULL;
@@ -95,6 +101,7 @@ int effective_plan(effective *e, sb_state *state, sb_plan **out, sb_error *err)
 		plan_unref(plan);
 		return code;
 	}
+	sb_plan_set_caps(plan, caps_of_way(e->way, sb_plan_caps(plan)));
 	*out = plan;
 	return 0;
 }
@@ -208,6 +215,20 @@ static sb_plan *default_plan(sb_sandbox *sandbox, const backend_slot *slot, sb_s
 	return plan;
 }
 
+/* A plan for no command in particular has no language, so it does not know what only those have. */
+static uint64_t caps_here(const sb_sandbox *sandbox, const sb_backend *table, const sb_plan *plan)
+{
+	const uint64_t of_languages = SB_CAP_SESSIONS | SB_CAP_EVAL | SB_CAP_FORK;
+
+	if (!plan)
+		return 0;
+	uint64_t caps = sb_plan_caps(plan) | (table->caps & of_languages);
+
+	for (size_t i = 0; sandbox->packs[i]; i++)
+		caps = caps_of_way(pack_way(sandbox->packs[i], table->name), caps);
+	return caps;
+}
+
 static int examine(sb_sandbox *sandbox, backend_slot *slot, const sb_call *call, sb_report *report,
 		   sb_error *err)
 {
@@ -226,7 +247,8 @@ static int examine(sb_sandbox *sandbox, backend_slot *slot, const sb_call *call,
 	}
 	if (usable >= 0)
 		plan = default_plan(sandbox, slot, state);
-	int code = report_backend(report, slot->table->name, usable >= 0, plan, err);
+	int code = report_backend(report, slot->table->name, usable >= 0, caps_here(sandbox, slot->table, plan),
+				  plan, err);
 
 	plan_unref(plan);
 	if (usable >= 0 && state)

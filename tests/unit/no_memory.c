@@ -119,7 +119,7 @@ static int try_report(void)
 	for (int i = 0; rc == 0 && i < 40; i++)
 		rc = sb_report_add(report, &check, &err);
 	if (rc == 0)
-		rc = report_backend(report, "process", true, NULL, &err);
+		rc = report_backend(report, "process", true, 0, NULL, &err);
 	if (rc == 0 && !sb_report_json(report))
 		rc = SB_ERR_NO_MEMORY;
 	sb_report_free(report);

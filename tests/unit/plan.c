@@ -255,7 +255,7 @@ static void a_report_has_checks_and_verdicts(void **state)
 	assert_int_equal(report_new(&report, NULL), 0);
 	assert_int_equal(sb_report_add(report, &bad, NULL), 0);
 	assert_int_equal(sb_report_add(report, &good, NULL), 0);
-	assert_int_equal(report_backend(report, "process", true, weak, NULL), 0);
+	assert_int_equal(report_backend(report, "process", true, SB_CAP_FORK, weak, NULL), 0);
 	assert_int_equal(sb_report_usable(report, "process"), 1);
 	assert_int_equal(sb_report_usable(report, "linux"), 0);
 	assert_int_equal(sb_report_usable(report, "nope"), 0);
@@ -263,7 +263,7 @@ static void a_report_has_checks_and_verdicts(void **state)
 	words = sb_report_json(report);
 	assert_true(json_reader_ok(words));
 	assert_non_null(strstr(words, "\"usable\":false,\"backends\":[{\"name\":\"linux\""));
-	assert_int_equal(report_backend(report, "linux", true, strong, NULL), 0);
+	assert_int_equal(report_backend(report, "linux", true, 0, strong, NULL), 0);
 	plan_unref(strong);
 	plan_unref(weak);
 	assert_int_equal(sb_report_usable(report, NULL), 1);
@@ -275,6 +275,8 @@ static void a_report_has_checks_and_verdicts(void **state)
 			       "\"checks\":[{\"what\":\"cgroup\",\"ok\":false,\"found\":\"none\","
 			       "\"remedy\":\"run \\\"x\\\"\"}]"));
 	assert_non_null(strstr(words, "\"usable\":true,\"backends\""));
+	assert_non_null(strstr(words, "\"name\":\"linux\",\"usable\":true,\"caps\":[],\"walls\""));
+	assert_non_null(strstr(words, "\"usable\":true,\"caps\":[\"fork\"],\"walls\""));
 	assert_int_equal(sb_report_count(report), 2);
 	assert_int_equal(sb_report_at(report, 1, &check), 0);
 	assert_string_equal(check.backend, "process");
