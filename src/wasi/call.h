@@ -133,7 +133,7 @@ uint32_t stat_times(uint64_t atim, uint64_t mtim, uint32_t flags, int64_t out[2]
 
 /* ---- stream.c: blocking, but for WASI_F_NONBLOCK ---- */
 struct iovec;
-uint32_t stream_read(wasi *w, const wasi_fd *fd, const struct iovec *iov, int count, size_t *done);
+uint32_t stream_read(wasi *w, wasi_fd *fd, const struct iovec *iov, int count, size_t *done);
 uint32_t stream_write(wasi *w, const wasi_fd *fd, const struct iovec *iov, int count,
 		      size_t *done);
 /* The guest's list of stretches; WASI_IOVS_MAX of them at the most. */

@@ -51,11 +51,13 @@ static bool stream_again(const wasi *w)
 }
 
 /* Whoever waits for us (wasi.wait) may have something to do meanwhile. */
-static uint32_t stream_await(wasi *w, const wasi_fd *fd)
+static uint32_t stream_await(wasi *w, wasi_fd *fd)
 {
 	struct pollfd p = { .fd = fd->host, .events = POLLIN };
+	bool ready = fd->ready;
 
-	if (!w->wait || fd->type != WASI_T_STREAM || (fd->flags & WASI_F_NONBLOCK))
+	fd->ready = false;
+	if (ready || !w->wait || fd->type != WASI_T_STREAM || (fd->flags & WASI_F_NONBLOCK))
 		return WASI_OK;
 	for (;;) {
 		int n = w->wait(w->user, &p, 1, NULL);
@@ -65,7 +67,7 @@ static uint32_t stream_await(wasi *w, const wasi_fd *fd)
 	}
 }
 
-uint32_t stream_read(wasi *w, const wasi_fd *fd, const struct iovec *iov, int count, size_t *done)
+uint32_t stream_read(wasi *w, wasi_fd *fd, const struct iovec *iov, int count, size_t *done)
 {
 	uint32_t rc = stream_ready(fd, POLLIN);
 	ssize_t n;

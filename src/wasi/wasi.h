@@ -60,6 +60,7 @@ typedef struct wasi_fd {
 	uint16_t flags;
 	uint8_t type;            /* WASI_T_* */
 	bool open, preopen, borrowed; /* borrowed: `file` is not closed with it */
+	bool ready;              /* the caller has waited already: the next read need not */
 	const char *name;        /* of a preopen */
 } wasi_fd;
 

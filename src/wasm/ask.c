@@ -2,7 +2,7 @@
 /*
  * ask.c - what the host asks of a guest that stays: files in, files out; and interrupts.
  *
- * All of it happens while the guest waits in a call of the interface, so its files are whole.  SIGINT
+ * All of it happens while the guest waits in a call of the interface, or rests, so its files are whole.  SIGINT
  * is let in by ppoll() alone while we look whether one has come: none is lost between the look and the
  * wait.
  */
@@ -17,6 +17,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { SMALL = 256 };
 
 static volatile sig_atomic_t interrupted; /* and no wait has been told yet */
 
@@ -150,11 +152,12 @@ static bool answer(const worker *k, ask_head *head, const char *dir)
 /* False: the host is gone, or asks what we do not know. */
 static bool serve(worker *k)
 {
+	_Alignas(JOB_ALIGN) uint8_t few[SMALL]; /* most questions have a folder's name, no more */
 	const job_entry *e;
 	const uint8_t *content;
 	const char *dir = "";
 	uint64_t len, at = 0;
-	uint8_t *data;
+	uint8_t *data = few;
 	ask_head head;
 	bool fine;
 
@@ -162,7 +165,8 @@ static bool serve(worker *k)
 	    head.bytes < sizeof head || head.bytes > JOB_MAX_BYTES)
 		return false;
 	len = head.bytes - sizeof head;
-	data = mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (len > sizeof few)
+		data = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED || !ask_read(k->ask, data, len))
 		return false;
 	if (head.what == ASK_PUT)
@@ -172,7 +176,8 @@ static bool serve(worker *k)
 	else
 		head.rc = head.what == ASK_CLEAR ? mem_clear(k->fs, dir) : 0;
 	fine = answer(k, &head, dir);
-	munmap(data, len ? len : 1);
+	if (data != few)
+		munmap(data, len);
 	return fine;
 }
 
@@ -186,28 +191,42 @@ void ask_interrupt(worker *k)
 
 /* Once for each interrupt, and not before what is there: a look without waiting that is told of an interrupt alone
  * would find nothing, and a driver that looks whether it was interrupted takes nothing for a no. */
-static int wait_once(struct pollfd *polls, uint32_t count, const struct timespec *most)
+static int look_once(struct pollfd *polls, uint32_t count)
+{
+	int n = poll(polls, count, 0);
+
+	if (n == 0 && interrupted) {
+		n = -1;
+		errno = EINTR;
+	}
+	if (n < 0 && errno == EINTR)
+		interrupted = 0;
+	return n;
+}
+
+static int wait_once(const worker *k, struct pollfd *polls, uint32_t count, const struct timespec *most)
 {
 	sigset_t block, before;
 	int n, error;
 
+	if (most && !most->tv_sec && !most->tv_nsec)
+		return look_once(polls, count);
 	sigemptyset(&block);
 	sigaddset(&block, SIGINT);
 	sigaddset(&block, SIGTERM);
 	sigaddset(&block, SIGPROF);
 	sigprocmask(SIG_BLOCK, &block, &before);
-	if (interrupted) {
-		n = poll(polls, count, 0);
-		if (n == 0) {
-			n = -1;
-			errno = EINTR;
-		}
+	if (k->run.stop(k->run.user)) { /* it came an instant ago, and would end no sleep */
+		n = -1;
+		errno = EINTR;
+	} else if (interrupted) {
+		n = look_once(polls, count);
 	} else {
 		n = ppoll(polls, count, most, &before);
+		if (n < 0 && errno == EINTR)
+			interrupted = 0;
 	}
 	error = errno;
-	if (n < 0 && error == EINTR)
-		interrupted = 0;
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	errno = error;
 	return n;
@@ -226,7 +245,7 @@ int ask_wait(void *user, struct pollfd *polls, uint32_t count, const struct time
 	memcpy(all, polls, count * sizeof *all);
 	all[count] = (struct pollfd){ .fd = k->ask, .events = POLLIN };
 	/* what the host asks does not lengthen a wait by more than it takes: whoever has a time looks again */
-	n = wait_once(all, count + 1, most);
+	n = wait_once(k, all, count + 1, most);
 	error = errno;
 	if (n > 0 && all[count].revents) {
 		n--;
@@ -251,6 +270,7 @@ bool ask_rest(worker *k)
 	k->run.in_host = true;
 	while ((n == 0 || (n < 0 && errno == EINTR)) && !k->run.stop(k->run.user))
 		n = ask_wait(k, &control, 1, NULL);
+	k->w.control.ready = n > 0;
 	k->run.in_host = false;
 	return !k->run.stop(k->run.user);
 }

@@ -124,6 +124,8 @@ void wasmtime_func_new_unchecked(wasmtime_context_t *, const wasm_functype_t *,
 wasm_functype_t *wasmtime_func_type(const wasmtime_context_t *, const wasmtime_func_t *);
 wasmtime_error_t *wasmtime_func_call(wasmtime_context_t *, const wasmtime_func_t *, const void *, size_t, void *,
 				     size_t, wasm_trap_t **);
+wasmtime_error_t *wasmtime_func_call_unchecked(wasmtime_context_t *, const wasmtime_func_t *,
+					       wasmtime_val_raw_t *, size_t, wasm_trap_t **);
 wasmtime_error_t *wasmtime_instance_new(wasmtime_context_t *, const wasmtime_module_t *,
 					const wasmtime_extern_t *, size_t, wasmtime_instance_t *,
 					wasm_trap_t **);
