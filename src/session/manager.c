@@ -20,7 +20,7 @@ enum { MANAGER_SESSIONS = 64, MANAGER_IDLE_MS = 300000, MANAGER_LIFETIME_MS = 36
        MANAGER_CLOSE_MS = 10000, MANAGER_OPEN_MS = 60000 };
 
 typedef struct entry {
-	struct entry *next;
+	struct entry *next, *next_taken; /* next_taken: of those that a shutdown closes */
 	sb_session *session;
 	uint64_t idle_ns, lifetime_ns; /* SB_UNLIMITED = no end */
 	uint64_t opened_ns;
@@ -722,19 +722,18 @@ int sb_manager_list(sb_manager *m, sb_list **list, sb_error *err)
 
 /* ---- the end --------------------------------------------------------------------------------------------------- */
 
-/* Every session that nobody else is closing, marked as ours; NULL-ended.  NULL = no memory. */
-static entry **take_all(sb_manager *m)
+/* Every session that nobody else is closing, marked as ours, by next_taken.  Needs no memory. */
+static entry *take_all(sb_manager *m)
 {
-	entry **list;
-	size_t n = 0;
+	entry *list = NULL;
 
 	pthread_mutex_lock(&m->lock);
-	list = calloc(m->count + 1, sizeof *list);
-	for (entry *e = m->entries; list && e; e = e->next)
+	for (entry *e = m->entries; e; e = e->next)
 		if (!e->closing) {
 			e->closing = true;
 			e->pooled = false;
-			list[n++] = e;
+			e->next_taken = list;
+			list = e;
 		}
 	pthread_mutex_unlock(&m->lock);
 	return list;
@@ -743,19 +742,19 @@ static entry **take_all(sb_manager *m)
 /* All are killed first, so that none goes on while another is being closed. */
 static int close_all(sb_manager *m, const sb_wait *wait, const sb_call *call, sb_error *err)
 {
-	entry **list = take_all(m);
-	int code = list ? 0 : error_no_memory(err, "manager");
-	size_t i;
+	entry *list = take_all(m), *next;
+	int code = 0;
 
-	for (i = 0; list && list[i]; i++)
-		m->ops.kill(list[i]->session);
-	for (i = 0; list && list[i]; i++) {
+	for (entry *e = list; e; e = e->next_taken)
+		m->ops.kill(e->session);
+	for (entry *e = list; e; e = next) {
 		sb_wait rest = keep_rest(wait, call);
-		int one = close_entry(m, list[i], &rest, code < 0 ? NULL : err);
+
+		next = e->next_taken;
+		int one = close_entry(m, e, &rest, code < 0 ? NULL : err);
 
 		code = code < 0 ? code : one;
 	}
-	free(list);
 	return code;
 }
 

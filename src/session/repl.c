@@ -590,6 +590,10 @@ static int not_started(repl_talk *t, sb_error *err)
 				 "time",
 				 name);
 	}
+	if (t->pump.why == PUMP_NO_MEMORY || t->session->repl->reader.payload.failed) {
+		repl_end(t->session);
+		return error_no_memory(err, "session");
+	}
 	int code = t->pump.ended ? repl_reap(t, &end, err) : 0;
 
 	repl_end(t->session);

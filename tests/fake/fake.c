@@ -516,8 +516,11 @@ static int fork_at_rest(sb_box *box, sb_guest *g, const sb_call *call, sb_box **
 	sb_box *made = calloc(1, sizeof *made);
 	sb_guest *t = calloc(1, sizeof *t);
 
-	if (!made || !t)
-		abort();
+	if (!made || !t) {
+		free(made);
+		free(t);
+		return say(err, SB_ERR_NO_MEMORY, "fork");
+	}
 	made->script = box->script;
 	made->session = 1;
 	memcpy(made->files, box->files, sizeof box->files);

@@ -63,7 +63,7 @@ char *__wrap_strdup(const char *text)
 static const sb_backend *const backends[] = { &fake_backend, NULL };
 static const sb_pack_way way = { .size = sizeof way, .backend = "fake",
 				 .run = (const char *const[]){ "sh", "{code}", "{args}", NULL },
-				 .code_file = "x.sh" };
+				 .code_file = "x.sh", .session_driver = "driver" };
 static const sb_pack_way *const ways[] = { &way, NULL };
 static const char *const aliases[] = { "uno", NULL };
 static const sb_pack pack = { .size = sizeof pack, .name = "one", .aliases = aliases, .ways = ways };
@@ -118,6 +118,30 @@ static int run(sb_sandbox *sandbox, bool code, sb_error *err)
 	return rc;
 }
 
+/* A session, and a branch of it; where that fails the session is as good as before. */
+static int branch(sb_sandbox *sandbox, sb_error *err)
+{
+	static const fake_step hello[] = { { FAKE_HEAR, 0, NULL, 0 }, { FAKE_TELL, 0, "H @ 00000005\n1 nul", 0 },
+					   { FAKE_HEAR, 0, NULL, 0 }, { FAKE_END, 0, NULL, 0 } };
+	static const fake_script driver = { .size = sizeof driver, .backend = "fake", .steps = hello };
+	const sb_other_options *const options[] = { FAKE_OPTIONS(&driver), NULL };
+	const sb_spec spec = { .size = sizeof spec, .other_options = options };
+	const sb_session_options one = { .size = sizeof one, .language = "uno" };
+	const sb_session_options two = { .size = sizeof two, .lifetime_ms = 3600000 };
+	sb_session *session = NULL, *made = NULL;
+	int rc = sb_session_open(sandbox, &spec, &one, NULL, &session, err);
+
+	if (rc < 0)
+		return rc;
+	rc = sb_session_fork(session, &two, NULL, &made, err);
+	assert_true(rc < 0 ? made == NULL : made != NULL);
+	assert_int_equal(sb_session_state(session), SB_STATE_IDLE);
+	sb_session_free(made);
+	assert_int_equal(fake_seen.boxes, 1);
+	sb_session_free(session);
+	return rc;
+}
+
 static int explain(sb_sandbox *sandbox, sb_error *err)
 {
 	sb_plan *plan = NULL;
@@ -146,6 +170,7 @@ static int one(int which, sb_error *err)
 	rc = which == 0 ? run(sandbox, false, err)
 	     : which == 1 ? run(sandbox, true, err)
 	     : which == 2 ? explain(sandbox, err)
+	     : which == 3 ? branch(sandbox, err)
 			  : doctor(sandbox, err);
 	sb_sandbox_free(sandbox);
 	return rc;
@@ -156,7 +181,7 @@ static int one(int which, sb_error *err)
 static void each_fails_once(void **state)
 {
 	(void)state;
-	for (int which = 0; which < 4; which++) {
+	for (int which = 0; which < 5; which++) {
 		long n = 0;
 
 		do {
@@ -170,7 +195,9 @@ static void each_fails_once(void **state)
 			budget = -1;
 			if (rc < 0 && (rc != SB_ERR_NO_MEMORY || err.code != SB_ERR_NO_MEMORY))
 				fail_msg("call %d, allocation %ld: %d \"%s\"", which, n, rc, err.message);
-			assert_int_equal(fake_seen.boxes + fake_seen.guests + fake_seen.states, 0);
+			if (fake_seen.boxes + fake_seen.guests + fake_seen.states)
+				fail_msg("call %d, allocation %ld: %d \"%s\": %d %d %d left", which, n, rc, err.message,
+					 (int)fake_seen.boxes, (int)fake_seen.guests, (int)fake_seen.states);
 			assert_int_equal(fake_seen.broken, 0);
 		} while (failed);
 		assert_true(n > 20);
