@@ -40,17 +40,23 @@ mem_node *mem_node_new(mem_fs *fs, int type)
 	return node;
 }
 
+static void mem_node_free(mem_node *node)
+{
+	if (!node->borrowed)
+		free(node->data);
+	free(node->given);
+	free(node->mounted);
+	free(node->at);
+	free(node);
+}
+
 void mem_node_put(mem_fs *fs, mem_node *node)
 {
 	if (node->links || node->opens)
 		return;
 	if (node->type == VFS_FILE && !node->free_of_charge)
 		fs->bytes -= node->size;
-	if (!node->borrowed)
-		free(node->data);
-	free(node->mounted);
-	free(node->at);
-	free(node);
+	mem_node_free(node);
 }
 
 /* ---- Names ------------------------------------------------------------------------------------ */
@@ -506,13 +512,8 @@ void mem_free(mem_fs *fs)
 			fs->bucket[i] = e->chain;
 			free(e);
 			node->links--;
-			if (node->links)
-				continue;
-			if (!node->borrowed)
-				free(node->data);
-			free(node->mounted);
-			free(node->at);
-			free(node);
+			if (!node->links)
+				mem_node_free(node);
 		}
 	free(fs->root->at);
 	free(fs->root);

@@ -34,6 +34,8 @@ struct mem_node {
 	uint8_t *data;           /* of a file; text of a link */
 	uint64_t size, room;
 	mem_mounted *mounted;    /* or NULL; then the node itself stays empty */
+	char *given;             /* where it was laid as MEM_GIVEN or mounted; or NULL */
+	uint32_t number;         /* of the mem_index that was made last */
 	/* of a directory: */
 	mem_node *parent;        /* NULL: the root, or removed */
 	mem_entry **at;          /* by cookie; holes where names were removed */
@@ -110,6 +112,7 @@ int mem_stat_at(vfs *face, vfs_file *dir, const char *path, bool follow, vfs_sta
 int mem_set_times_at(vfs *face, vfs_file *dir, const char *path, bool follow, int64_t atime_ns,
 		     int64_t mtime_ns);
 void mem_stat_node(const mem_node *node, vfs_stat *out);
+void mem_clear_node(mem_fs *fs, mem_node *top); /* of all that is beneath it */
 int mem_times_node(mem_node *node, int64_t atime_ns, int64_t mtime_ns);
 
 #endif /* SB_VFS_MEM_FS_H */

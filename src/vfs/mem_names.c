@@ -388,6 +388,8 @@ int mem_add_file(mem_fs *fs, const char *path, const void *data, uint64_t len, u
 		return rc;
 	if (node->borrowed || node->free_of_charge)
 		return -EEXIST;
+	if ((flags & MEM_GIVEN) && !node->given && !(node->given = strdup(path)))
+		return -ENOMEM;
 	node->free_of_charge = flags & MEM_FREE;
 	if (flags & MEM_BORROWED) {
 		rc = mem_charge(fs, node, len);
@@ -414,6 +416,8 @@ int mem_mount(mem_fs *fs, const char *path, vfs *with, vfs_file *dir, const char
 
 	if (!rc && (node == fs->root || node->mounted || node->live || node->data))
 		rc = -EEXIST;
+	if (!rc && !(node->given = strdup(path)))
+		rc = -ENOMEM;
 	if (rc) {
 		free(m);
 		return rc;
@@ -429,7 +433,7 @@ int mem_mount(mem_fs *fs, const char *path, vfs *with, vfs_file *dir, const char
 /* ---- Taking away ------------------------------------------------------------------------------ */
 
 /* Always the first name that is left: a directory that has become empty is the first of its own. */
-static void names_clear(mem_fs *fs, mem_node *top)
+void mem_clear_node(mem_fs *fs, mem_node *top)
 {
 	mem_node *at = top;
 	size_t i = 0;
@@ -470,7 +474,7 @@ int mem_clear(mem_fs *fs, const char *dir)
 	if (rc == 0 && place.node->type != VFS_DIR)
 		return -ENOTDIR;
 	if (rc == 0)
-		names_clear(fs, place.node);
+		mem_clear_node(fs, place.node);
 	return rc < 0 ? rc : 0;
 }
 
@@ -484,7 +488,7 @@ int mem_drop(mem_fs *fs, const char *path)
 	if (rc)
 		return rc < 0 ? rc : 0;
 	if (place.node->type == VFS_DIR)
-		names_clear(fs, place.node);
+		mem_clear_node(fs, place.node);
 	mem_entry_unlink(fs, place.entry);
 	return 0;
 }

@@ -103,8 +103,8 @@ vfs *mem_vfs(mem_fs *fs);
 vfs_file *mem_root(mem_fs *fs);
 /* For whoever lays the tree out: absolute clean paths, parents are made, nothing is charged where
  * `free_of_charge`.  data NULL with len 0 = empty. `borrowed`: the bytes stay the caller's and are
- * never changed: such a file is read-only. */
-enum { MEM_READONLY = 1, MEM_FREE = 2, MEM_BORROWED = 4 };
+ * never changed: such a file is read-only.  `given`: whoever lays a tree like this one lays the same file, too. */
+enum { MEM_READONLY = 1, MEM_FREE = 2, MEM_BORROWED = 4, MEM_GIVEN = 8 };
 int mem_add_dir(mem_fs *fs, const char *path, uint32_t flags);
 int mem_add_file(mem_fs *fs, const char *path, const void *data, uint64_t len, uint32_t flags);
 /* Another file system's directory `dir` at a path where nothing stands yet; of it the one file `name`, unless
