@@ -2,7 +2,7 @@
 /*
  * sessions.c - what open sessions cost, as ratios of one interleaved run: replay of an output log
  * against memcpy, the echo of a terminal against a bare one, an evaluation against the interpreter's own
- * part of it, the memory of idle sessions.
+ * part of it, a branch of a session against one that is opened, the memory of idle sessions.
  *
  * usage: bench-sessions DIRECTORY-OF-SB-LAUNCH [SESSIONS]
  */
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REPLAY = 10 << 20, PIECE = 256 << 10, REPLAYS = 40, ECHOES = 3000, WARM = 200 };
+enum { REPLAY = 10 << 20, PIECE = 256 << 10, REPLAYS = 40, ECHOES = 3000, WARM = 200, BRANCHES = 60 };
 enum { SMALL = 64 << 20, USUAL = 512 << 20 }; /* limits of memory */
 
 static sb_sandbox *sandbox;
@@ -362,6 +362,56 @@ static void idle(int count)
 	free(processes);
 }
 
+/* ---- branches -------------------------------------------------------------------------------- */
+
+static void define(sb_session *session, const char *code)
+{
+	const sb_command command = { .size = sizeof command, .code = code, .code_len = strlen(code) };
+	sb_result *result = NULL;
+
+	must(sb_session_eval(session, &command, NULL, &result, &err));
+	sb_result_free(result);
+}
+
+/* A branch against a session that is opened, one after the other. */
+static void branches_in(const char *language, const char *code)
+{
+	const sb_session_options how = { .size = sizeof how, .language = language };
+	static const char *const wasm[] = { "wasm", NULL };
+	const sb_spec spec = { .size = sizeof spec, .backends = wasm };
+	static double branch[BRANCHES], cold[BRANCHES];
+	sb_session *session, *other;
+
+	if (sb_session_open(sandbox, &spec, &how, NULL, &session, &err) < 0) {
+		printf("| a branch of a session in %s | not measured: %s | |\n", language, err.message);
+		return;
+	}
+	define(session, code);
+	for (size_t i = 0; i < BRANCHES; i++) {
+		double from = now();
+
+		must(sb_session_fork(session, NULL, NULL, &other, &err));
+		branch[i] = now() - from;
+		sb_session_free(other);
+		from = now();
+		must(sb_session_open(sandbox, &spec, &how, NULL, &other, &err));
+		cold[i] = now() - from;
+		sb_session_free(other);
+	}
+	sb_session_free(session);
+	printf("| a branch of a session in %s | %.1f ms, %.2f x opening one (%.1f ms) | |\n", language,
+	       median(branch, BRANCHES) * 1e3, median(branch, BRANCHES) / median(cold, BRANCHES),
+	       median(cold, BRANCHES) * 1e3);
+}
+
+static void branches(void)
+{
+	branches_in("lua", "x = {} for i = 1, 1000 do x[i] = i end");
+	branches_in("js", "let x = []; for (let i = 0; i < 1000; i++) x.push(i)");
+	branches_in("ts", "let x: number[] = []; for (let i = 0; i < 1000; i++) x.push(i)");
+	branches_in("python", "import json, re\nx = list(range(1000))");
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const order[] = { "linux", NULL };
@@ -380,6 +430,7 @@ int main(int argc, char **argv)
 	replay();
 	echo();
 	evaluation();
+	branches();
 	idle(count);
 	sb_sandbox_free(sandbox);
 	return 0;
