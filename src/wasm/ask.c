@@ -63,6 +63,16 @@ static bool ask_write(int fd, const void *data, uint64_t len)
 	return fd_move_all(fd, (void *)(uintptr_t)data, len, write_some, NULL, NULL) == 0;
 }
 
+bool ask_hear(const worker *k, ask_head *head)
+{
+	return ask_read(k->ask, head, sizeof *head) && head->magic == ASK_MAGIC && head->bytes >= sizeof *head;
+}
+
+bool ask_tell(const worker *k, const ask_head *head)
+{
+	return ask_write(k->ask, head, sizeof *head);
+}
+
 /* ---- Questions ---------------------------------------------------------------------------------------- */
 
 static int put_one(mem_fs *fs, const job_entry *e, const char *path, const uint8_t *data)
@@ -139,7 +149,7 @@ static bool answer(const worker *k, ask_head *head, const char *dir)
 	head->entries = head->cut = head->links = head->too_deep = 0;
 	if (head->what == ASK_GET && !head->rc)
 		head->rc = mem_walk(k->fs, dir, gather, &g);
-	if (!ask_write(k->ask, head, sizeof *head))
+	if (!ask_tell(k, head))
 		return false;
 	if (head->what != ASK_GET || head->rc)
 		return true;
@@ -161,9 +171,10 @@ static bool serve(worker *k)
 	ask_head head;
 	bool fine;
 
-	if (!ask_read(k->ask, &head, sizeof head) || head.magic != ASK_MAGIC ||
-	    head.bytes < sizeof head || head.bytes > JOB_MAX_BYTES)
+	if (!ask_hear(k, &head) || head.bytes > JOB_MAX_BYTES)
 		return false;
+	if (head.what == ASK_BRANCH)
+		return head.bytes == sizeof head && twin_give(k, &head);
 	len = head.bytes - sizeof head;
 	if (len > sizeof few)
 		data = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -267,10 +278,10 @@ bool ask_rest(worker *k)
 
 	if (!k->w.control.open || k->w.control.host < 0)
 		return true;
-	k->run.in_host = true;
+	k->run.in_host = k->rests = true;
 	while ((n == 0 || (n < 0 && errno == EINTR)) && !k->run.stop(k->run.user))
 		n = ask_wait(k, &control, 1, NULL);
 	k->w.control.ready = n > 0;
-	k->run.in_host = false;
+	k->run.in_host = k->rests = false;
 	return !k->run.stop(k->run.user);
 }

@@ -13,7 +13,9 @@
 #define WASMTIME_FEATURE_COMPILER 1
 
 enum { WASM_I32 = 0, WASM_I64 = 1 };
-enum { WASMTIME_EXTERN_FUNC = 0, WASMTIME_EXTERN_MEMORY = 3 };
+enum { WASM_CONST = 0, WASM_VAR = 1 };
+enum { WASMTIME_F64 = 3 };
+enum { WASMTIME_EXTERN_FUNC = 0, WASMTIME_EXTERN_GLOBAL = 1, WASMTIME_EXTERN_MEMORY = 3 };
 enum { WASMTIME_STRATEGY_CRANELIFT = 1, WASMTIME_OPT_LEVEL_SPEED = 1 };
 enum { WASMTIME_TRAP_CODE_STACK_OVERFLOW = 0, WASMTIME_TRAP_CODE_MEMORY_OUT_OF_BOUNDS,
        WASMTIME_TRAP_CODE_HEAP_MISALIGNED, WASMTIME_TRAP_CODE_TABLE_OUT_OF_BOUNDS,
@@ -21,6 +23,7 @@ enum { WASMTIME_TRAP_CODE_STACK_OVERFLOW = 0, WASMTIME_TRAP_CODE_MEMORY_OUT_OF_B
        WASMTIME_TRAP_CODE_INTEGER_OVERFLOW, WASMTIME_TRAP_CODE_INTEGER_DIVISION_BY_ZERO,
        WASMTIME_TRAP_CODE_BAD_CONVERSION_TO_INTEGER, WASMTIME_TRAP_CODE_UNREACHABLE_CODE_REACHED };
 
+typedef uint8_t wasm_mutability_t, wasmtime_valkind_t;
 typedef uint8_t wasm_valkind_t, wasmtime_extern_kind_t, wasmtime_strategy_t, wasmtime_opt_level_t;
 typedef uint8_t wasmtime_trap_code_t;
 typedef struct wasm_config_t wasm_config_t;
@@ -30,6 +33,7 @@ typedef struct wasm_valtype_t wasm_valtype_t;
 typedef struct wasm_functype_t wasm_functype_t;
 typedef struct wasm_externtype_t wasm_externtype_t;
 typedef struct wasm_importtype_t wasm_importtype_t;
+typedef struct wasm_globaltype_t wasm_globaltype_t;
 typedef struct wasmtime_error wasmtime_error_t;
 typedef struct wasmtime_module wasmtime_module_t;
 typedef struct wasmtime_store wasmtime_store_t;
@@ -46,9 +50,15 @@ typedef struct wasmtime_memory {
 	struct { uint64_t store_id; uint32_t hidden1; };
 	uint32_t hidden2;
 } wasmtime_memory_t;
+typedef struct wasmtime_global { uint64_t store_id; uint32_t hidden[3]; } wasmtime_global_t;
+/* a union of more, all of it hidden */
+typedef struct wasmtime_val {
+	wasmtime_valkind_t kind;
+	union { int32_t i32; int64_t i64; uint64_t hidden[3]; } of;
+} wasmtime_val_t;
 typedef struct wasmtime_extern {
 	wasmtime_extern_kind_t kind;
-	union { wasmtime_func_t func; wasmtime_memory_t memory; } of;
+	union { wasmtime_func_t func; wasmtime_global_t global; wasmtime_memory_t memory; } of;
 } wasmtime_extern_t;
 typedef struct wasmtime_instance { uint64_t store_id; size_t hidden; } wasmtime_instance_t;
 typedef union wasmtime_val_raw { int32_t i32; int64_t i64; uint8_t v128[16]; uint64_t align; } wasmtime_val_raw_t;
@@ -71,6 +81,8 @@ const wasm_name_t *wasm_importtype_module(const wasm_importtype_t *);
 const wasm_name_t *wasm_importtype_name(const wasm_importtype_t *);
 const wasm_externtype_t *wasm_importtype_type(const wasm_importtype_t *);
 void wasm_importtype_vec_delete(wasm_importtype_vec_t *);
+wasm_mutability_t wasm_globaltype_mutability(const wasm_globaltype_t *);
+void wasm_globaltype_delete(wasm_globaltype_t *);
 void wasm_trap_delete(wasm_trap_t *);
 void wasm_trap_message(const wasm_trap_t *, wasm_message_t *);
 
@@ -131,6 +143,13 @@ wasmtime_error_t *wasmtime_instance_new(wasmtime_context_t *, const wasmtime_mod
 					wasm_trap_t **);
 bool wasmtime_instance_export_get(wasmtime_context_t *, const wasmtime_instance_t *, const char *, size_t,
 				  wasmtime_extern_t *);
+bool wasmtime_instance_export_nth(wasmtime_context_t *, const wasmtime_instance_t *, size_t, char **, size_t *,
+				  wasmtime_extern_t *);
+void wasmtime_store_delete(wasmtime_store_t *);
+wasm_globaltype_t *wasmtime_global_type(const wasmtime_context_t *, const wasmtime_global_t *);
+void wasmtime_global_get(wasmtime_context_t *, const wasmtime_global_t *, wasmtime_val_t *);
+wasmtime_error_t *wasmtime_global_set(wasmtime_context_t *, const wasmtime_global_t *, const wasmtime_val_t *);
+wasmtime_error_t *wasmtime_memory_grow(wasmtime_context_t *, const wasmtime_memory_t *, uint64_t, uint64_t *);
 uint8_t *wasmtime_memory_data(wasmtime_context_t *, const wasmtime_memory_t *);
 size_t wasmtime_memory_data_size(const wasmtime_context_t *, const wasmtime_memory_t *);
 wasm_trap_t *wasmtime_trap_new(const char *, size_t);

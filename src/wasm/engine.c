@@ -2,6 +2,7 @@
 /* engine.c - Wasmtime's C API, as little of it as there can be: see engine.h. */
 #include "engine.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,11 @@
 #define IMPORTS_MAX 256
 #define NAME_SHOWN 60
 
+typedef struct bound_call {
+	engine *e;
+	const wasi_import *import;
+} bound_call;
+
 struct engine {
 	wasm_engine_t *engine;
 	wasmtime_module_t *module;
@@ -35,12 +41,8 @@ struct engine {
 	bool has_turn;
 	int ended;               /* ENGINE_EXITED, STOPPED or RESTS by a call of the interface; -1 = no */
 	engine_run *run;
+	bound_call calls[IMPORTS_MAX];
 };
-
-typedef struct bound_call {
-	engine *e;
-	const wasi_import *import;
-} bound_call;
 
 const char *engine_route(void)
 {
@@ -392,7 +394,6 @@ static int instantiate(engine *e, engine_run *run, const wasm_importtype_vec_t *
 		       wasmtime_instance_t *instance)
 {
 	static wasmtime_extern_t given[IMPORTS_MAX];
-	static bound_call calls[IMPORTS_MAX];
 	wasm_trap_t *trap = NULL;
 	wasmtime_error_t *error;
 
@@ -402,7 +403,7 @@ static int instantiate(engine *e, engine_run *run, const wasm_importtype_vec_t *
 		return ENGINE_REFUSED;
 	}
 	for (size_t i = 0; i < imports->size; i++)
-		if (bind_import(e, imports->data[i], &calls[i], &given[i], run->why) < 0)
+		if (bind_import(e, imports->data[i], &e->calls[i], &given[i], run->why) < 0)
 			return ENGINE_REFUSED;
 	error = wasmtime_instance_new(e->context, e->module, given, imports->size, instance, &trap);
 	if (error) {
@@ -459,12 +460,23 @@ static int call_start(engine *e, engine_run *run)
 	return ending(e, run, error, trap);
 }
 
-int engine_turn(engine *e, engine_run *run)
+/* From outside, of a guest that rests. */
+static int call_in(engine *e, engine_run *run, const wasmtime_func_t *func)
 {
-	wasmtime_extern_t turn;
 	wasm_trap_t *trap = NULL;
 	wasmtime_error_t *error;
 	int kind;
+
+	e->ended = -1;
+	/* find_plain() has looked at its type */
+	error = wasmtime_func_call_unchecked(e->context, func, NULL, 0, &trap);
+	kind = ending(e, run, error, trap);
+	return kind == ENGINE_EXITED && e->ended < 0 ? ENGINE_RESTS : kind;
+}
+
+int engine_turn(engine *e, engine_run *run)
+{
+	wasmtime_extern_t turn;
 
 	if (!e->has_turn) {
 		if (!find_plain(e, "guest.turn", &turn)) {
@@ -474,11 +486,7 @@ int engine_turn(engine *e, engine_run *run)
 		e->turn = turn.of.func;
 		e->has_turn = true;
 	}
-	e->ended = -1;
-	/* find_plain() has looked at its type */
-	error = wasmtime_func_call_unchecked(e->context, &e->turn, NULL, 0, &trap);
-	kind = ending(e, run, error, trap);
-	return kind == ENGINE_EXITED && e->ended < 0 ? ENGINE_RESTS : kind;
+	return call_in(e, run, &e->turn);
 }
 
 bool engine_rehearse(engine *e, engine_run *run)
@@ -520,4 +528,154 @@ int engine_start(engine *e, engine_run *run)
 	int kind = e->store ? -1 : engine_ready(e, run);
 
 	return kind < 0 ? call_start(e, run) : kind;
+}
+
+/* ---- A branch ----------------------------------------------------------------------------------------- */
+
+struct engine_fresh {
+	engine e;                /* of the other's module, in a store of its own */
+	engine_run run;
+	wasi w;
+};
+
+static bool never(void *user)
+{
+	(void)user;
+	return true; /* a module that calls something as it is instantiated has none */
+}
+
+engine_fresh *engine_fresh_new(engine *e, const uint8_t **data, uint64_t *bytes)
+{
+	engine_fresh *f = calloc(1, sizeof *f);
+
+	*data = NULL;
+	*bytes = 0;
+	if (!f)
+		return NULL;
+	f->e.engine = e->engine;
+	f->e.module = e->module;
+	f->run = (engine_run){ .w = &f->w, .memory_bytes = e->run->memory_bytes, .stop = never };
+	if (engine_ready(&f->e, &f->run) >= 0) {
+		engine_fresh_free(f);
+		return NULL;
+	}
+	find_memory(&f->e, &f->run);
+	*data = f->run.base;
+	*bytes = engine_memory_bytes(&f->e);
+	return f;
+}
+
+void engine_fresh_free(engine_fresh *f)
+{
+	if (f && f->e.store)
+		wasmtime_store_delete(f->e.store);
+	free(f);
+}
+
+/* The next of them from export *at on; false = there is none more. */
+static bool next_global(engine *e, size_t *at, wasmtime_global_t *out)
+{
+	wasmtime_extern_t item;
+	size_t len;
+	char *name;
+
+	while (wasmtime_instance_export_nth(e->context, &e->instance, *at, &name, &len, &item)) {
+		wasm_globaltype_t *type;
+		bool changes;
+
+		++*at;
+		if (item.kind != WASMTIME_EXTERN_GLOBAL)
+			continue;
+		type = wasmtime_global_type(e->context, &item.of.global);
+		changes = wasm_globaltype_mutability(type) == WASM_VAR;
+		wasm_globaltype_delete(type);
+		*out = item.of.global;
+		if (changes)
+			return true;
+	}
+	return false;
+}
+
+/* As large as any of the engine's builds makes one. */
+typedef union value {
+	wasmtime_val_t val;
+	char room[64];
+} value;
+
+int engine_globals(engine *e, branch_global *out, uint32_t most)
+{
+	wasmtime_global_t global;
+	size_t at = 0;
+	uint32_t count = 0;
+
+	while (next_global(e, &at, &global)) {
+		value v = { .room = { 0 } };
+
+		wasmtime_global_get(e->context, &global, &v.val);
+		if (count == most || v.val.kind > WASMTIME_F64)
+			return -1;
+		out[count] = (branch_global){ .kind = v.val.kind };
+		memcpy(&out[count++].bits, &v.val.of, sizeof out->bits);
+	}
+	return (int)count;
+}
+
+int engine_globals_set(engine *e, const branch_global *from, uint32_t count)
+{
+	char why[ENGINE_WHY];
+	wasmtime_global_t global;
+	size_t at = 0;
+	uint32_t i = 0;
+
+	for (; next_global(e, &at, &global); i++) {
+		value v = { .room = { 0 } };
+
+		if (i == count)
+			return -1;
+		v.val.kind = (wasmtime_valkind_t)from[i].kind;
+		memcpy(&v.val.of, &from[i].bits, sizeof from->bits);
+		if (take_error(wasmtime_global_set(e->context, &global, &v.val), why) < 0)
+			return -1;
+	}
+	return i == count ? 0 : -1;
+}
+
+bool engine_can_rest(engine *e)
+{
+	wasmtime_extern_t found;
+
+	return e->has_memory && find_plain(e, "guest.turn", &found) && find_plain(e, "guest.renew", &found) &&
+	       find_export(e, &e->instance, "__stack_pointer", WASMTIME_EXTERN_GLOBAL, &found);
+}
+
+int engine_rest(engine *e, engine_run *run)
+{
+	int kind = e->store ? -1 : engine_ready(e, run);
+
+	if (kind >= 0)
+		return kind;
+	find_memory(e, run);
+	if (engine_can_rest(e))
+		return -1;
+	snprintf(run->why, sizeof run->why, "the module cannot go on from a copy");
+	return ENGINE_REFUSED;
+}
+
+int engine_grow(engine *e, uint64_t bytes)
+{
+	uint64_t now = engine_memory_bytes(e), before;
+	char why[ENGINE_WHY];
+
+	if (bytes <= now)
+		return 0;
+	if (take_error(wasmtime_memory_grow(e->context, &e->memory, (bytes - now) / 65536, &before), why) < 0)
+		return -ENOMEM;
+	return engine_memory_bytes(e) == bytes ? 0 : -ENOMEM;
+}
+
+int engine_renew(engine *e, engine_run *run)
+{
+	wasmtime_extern_t renew;
+
+	return find_plain(e, "guest.renew", &renew) ? call_in(e, run, &renew.of.func) : ENGINE_REFUSED;
 }

@@ -14,6 +14,7 @@
 #define SB_WASM_ENGINE_H
 
 #include "../wasi/wasi.h"
+#include "branch.h"
 
 #define ENGINE_VERSION "48.0.8"
 #define ENGINE_SETTINGS "1"          /* counts up with each change of the settings */
@@ -67,5 +68,23 @@ int engine_start(engine *e, engine_run *run);
 /* Of a guest that rests: calls its "guest.turn".  Once that has come back, it rests again. */
 int engine_turn(engine *e, engine_run *run);
 uint64_t engine_memory_bytes(engine *e); /* of the guest's memory now */
+
+/* ---- Of a branch of a guest that rests: branch.h ---- */
+typedef struct engine_fresh engine_fresh;
+/* The memory as the module brings it, in an instance of its own of which nothing runs; NULL = it cannot be had. */
+engine_fresh *engine_fresh_new(engine *e, const uint8_t **data, uint64_t *bytes);
+void engine_fresh_free(engine_fresh *fresh);
+/* The exported globals that can change, in the module's order: how many; -1 = more than `most`, or of a type that is no
+ * number. */
+int engine_globals(engine *e, branch_global *out, uint32_t most);
+/* 0 or -1, as engine_globals() of the same module told them. */
+int engine_globals_set(engine *e, const branch_global *from, uint32_t count);
+/* Instantiates what was loaded in the place of its start: its memory is there, and rests.  -1, or an ENGINE_*. */
+int engine_rest(engine *e, engine_run *run);
+bool engine_can_rest(engine *e); /* it has what a branch needs of a module */
+/* Its memory to that size, within the limit: 0 or -ENOMEM. */
+int engine_grow(engine *e, uint64_t bytes);
+/* Calls "guest.renew" of a copy: ENGINE_RESTS, or how it ended. */
+int engine_renew(engine *e, engine_run *run);
 
 #endif /* SB_WASM_ENGINE_H */

@@ -60,7 +60,7 @@ static int mount_file(worker *k, const char *path, const char *name, size_t len)
 	close(fd);
 	if (data == MAP_FAILED)
 		return fail(k, -errno, "cannot map", file);
-	rc = mem_add_file(k->fs, path, data, (uint64_t)st.st_size, MEM_READONLY | MEM_FREE | MEM_BORROWED);
+	rc = mem_add_file(k->fs, path, data, (uint64_t)st.st_size, MEM_READONLY | MEM_FREE | MEM_BORROWED | MEM_GIVEN);
 	return rc ? fail(k, rc, "cannot show", path) : 0;
 }
 
@@ -103,6 +103,8 @@ static int lay_file(worker *k, const job_entry *e, const char *path, const uint8
 	flags |= e->flags & JOB_FREE ? MEM_FREE : 0;
 	if (flags & MEM_READONLY)
 		flags |= MEM_BORROWED; /* the job stays mapped */
+	if ((flags & MEM_READONLY) && (flags & MEM_FREE))
+		flags |= MEM_GIVEN; /* a branch's job has it, too */
 	return mem_add_file(k->fs, path, data, e->data_len, flags);
 }
 

@@ -49,8 +49,9 @@ enum { JOB_ARG = 1, JOB_ENV,
 /* JOB_ONE: it is a single file. */
 enum { JOB_READONLY = 1, JOB_FREE = 2, JOB_ONE = 4 };
 /* Of the job.  FOR_FILE, of sb-wasmc: what it makes is loaded from a file, not from memory.  READY, of a worker that
- * waits with a JOB_MODULE: instantiating that runs nothing of it, and is done ahead. */
-enum { JOB_WAITS = 1, JOB_FOR_FILE = 2, JOB_READY = 4 };
+ * waits with a JOB_MODULE: instantiating that runs nothing of it, and is done ahead.  BRANCH: it does not start, but
+ * goes on from what comes with an ASK_BEGIN, which is the first that it is asked. */
+enum { JOB_WAITS = 1, JOB_FOR_FILE = 2, JOB_READY = 4, JOB_BRANCH = 8 };
 
 typedef struct job_head {
 	uint64_t magic, bytes;           /* of the job, this included */
@@ -86,7 +87,11 @@ typedef struct result_head {
 #define ASK_HELLO 'a'
 enum { ASK_PUT = 1,   /* files and folders (JOB_FILE, JOB_DIR) over what is there */
        ASK_GET,       /* one JOB_DIR: what is beneath it, of no more than `room` bytes */
-       ASK_CLEAR };   /* one JOB_DIR: nothing is beneath it any more */
+       ASK_CLEAR,     /* one JOB_DIR: nothing is beneath it any more */
+       /* A guest that rests: the answer is all that it is (branch.h), in the place of entries, and the question to
+	* another worker, that of its branch.  The host passes the bytes on, and looks at none of them.  -EBUSY: it does
+	* not rest; -EXDEV: a file of the host's is open; -EOPNOTSUPP: no module that rests. */
+       ASK_BRANCH, ASK_BEGIN };
 typedef struct ask_head {
 	uint64_t magic, bytes;           /* this included */
 	uint64_t room;

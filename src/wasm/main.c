@@ -363,7 +363,7 @@ static int run(worker *k)
 	k->run.user = k;
 	k->run.leave = leave;
 	wasi_start_clocks(&k->w);
-	kind = k->refused >= 0 ? k->refused : engine_start(k->e, &k->run);
+	kind = k->refused >= 0 ? k->refused : k->head->flags & JOB_BRANCH ? twin_take(k) : engine_start(k->e, &k->run);
 	while (kind == ENGINE_RESTS)
 		kind = ask_rest(k) ? engine_turn(k->e, &k->run) : ENGINE_STOPPED;
 	return tell(k, kind);

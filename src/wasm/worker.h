@@ -40,6 +40,7 @@ typedef struct worker {
 	uint64_t memory_refused;
 	int refused;                     /* ENGINE_* that an early instance ended with; -1 = none */
 	int ask;                         /* the host's socket, -1 = none */
+	bool rests;                      /* no call of the guest's is under way, nor is one begun */
 	char why[ENGINE_WHY];            /* what a step before the guest failed with */
 } worker;
 
@@ -72,8 +73,17 @@ int ask_open(worker *k, int control);
 int ask_wait(void *user, struct pollfd *polls, uint32_t count, const struct timespec *most);
 /* While the guest rests: until its control stream has something for it.  False: a signal ends it before. */
 bool ask_rest(worker *k);
+/* The head of a question; the rest of it is to be read.  False: the host is gone, or asks what we do not know. */
+bool ask_hear(const worker *k, ask_head *head);
+bool ask_tell(const worker *k, const ask_head *head); /* the head of an answer */
 /* From the handler of SIGINT. */
 void ask_interrupt(worker *k);
+
+/* ---- twin.c ---- */
+/* Answers an ASK_BRANCH.  False: the host is gone. */
+bool twin_give(worker *k, ask_head *head);
+/* In the place of a start: ENGINE_RESTS, or how it ends. */
+int twin_take(worker *k);
 
 /* ---- result.c: fit for a signal handler ---- */
 void result_write(worker *k, uint32_t kind, int32_t code);

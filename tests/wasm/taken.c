@@ -374,4 +374,63 @@ int engine_turn(engine *e, engine_run *run)
 	(void)run;
 	return ENGINE_TRAPPED; /* this guest never rests */
 }
+
+/* ... and nothing is a branch of it. */
+engine_fresh *engine_fresh_new(engine *e, const uint8_t **data, uint64_t *bytes)
+{
+	(void)e;
+	(void)data;
+	(void)bytes;
+	return NULL;
+}
+
+void engine_fresh_free(engine_fresh *fresh)
+{
+	(void)fresh;
+}
+
+int engine_globals(engine *e, branch_global *out, uint32_t most)
+{
+	(void)e;
+	(void)out;
+	(void)most;
+	return -1;
+}
+
+int engine_globals_set(engine *e, const branch_global *from, uint32_t count)
+{
+	(void)e;
+	(void)from;
+	(void)count;
+	return -1;
+}
+
+int engine_rest(engine *e, engine_run *run)
+{
+	return engine_turn(e, run);
+}
+
+int engine_renew(engine *e, engine_run *run)
+{
+	return engine_turn(e, run);
+}
+
+bool engine_can_rest(engine *e)
+{
+	(void)e;
+	return false;
+}
+
+int engine_grow(engine *e, uint64_t bytes)
+{
+	(void)e;
+	(void)bytes;
+	return -1;
+}
+
+uint64_t engine_memory_bytes(engine *e)
+{
+	(void)e;
+	return 0;
+}
 #endif

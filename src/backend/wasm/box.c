@@ -181,6 +181,8 @@ void box_lay_world(wasm_box *own, const packdir *dir)
 		job_add(own, JOB_MOUNT, 0, dir->of.files[i].path, dir->of.files[i].name,
 			strlen(dir->of.files[i].name));
 	own->has_code = own->is_pack = true;
+	snprintf(own->pack, sizeof own->pack, "%s", dir->of.name);
+	snprintf(own->module, sizeof own->module, "%s", dir->of.module.sha256);
 }
 
 sb_box *box_new(const sb_limits *limits)
@@ -333,6 +335,7 @@ static int put_code(sb_box *box, const sb_node *node, const sb_call *call, sb_er
 
 	if (own->has_code) {
 		snprintf(path, sizeof path, CODE_DIR "/%.255s", node->path);
+		memcpy(own->code_path, path, sizeof own->code_path);
 		job_add(own, JOB_FILE, JOB_READONLY | JOB_FREE, path, node->data, node->len);
 		return 0;
 	}

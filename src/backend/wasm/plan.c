@@ -263,13 +263,16 @@ static void paths(writer *w)
 
 static int write_plan(writer *w)
 {
+	uint64_t caps = WASM_CAPS;
+
 	confinement(w);
 	numbers(w);
 	outside(w);
 	paths(w);
+	if (w->request->way && w->request->way->session_driver)
+		caps |= SB_CAP_SESSIONS | SB_CAP_EVAL | (wasm_forks(w->request->way) ? SB_CAP_FORK : 0);
 	if (!w->rc)
-		w->rc = sb_plan_set_caps(w->plan, WASM_CAPS | (w->request->way && w->request->way->session_driver ?
-								       SB_CAP_SESSIONS | SB_CAP_EVAL : 0));
+		w->rc = sb_plan_set_caps(w->plan, caps);
 	if (!w->rc)
 		w->rc = sb_plan_set_enforcement(w->plan, &w->held);
 	return w->rc ? w->rc : plan_set_constant(w->plan, "seccomp", lh_seccomp_oci_worker, w->err);

@@ -11,6 +11,7 @@
  *   box.c      the walls as a plan of sb-launch; create, put, spawn
  *   shown.c    directories and files of the host that a guest sees
  *   warm.c     workers that wait, each for one run
+ *   fork.c     branches of an evaluation session
  *   result.c   what a worker leaves: how it ended, /out
  *   look.c     what code names that is not there, before a backend is chosen
  *   wasm.c     the table, and the probe
@@ -73,6 +74,8 @@ typedef struct wasm_box {
 	char hash[SHA256_HEX];        /* of that; before: of the module that the worker waits with; "" = none */
 	bool loaded, ready;           /* it has that module; it has instantiated it */
 	bool spawned;
+	/* of a session, for its branches: the pack, its module, and where its driver lies */
+	char pack[MANIFEST_WORD], module[SHA256_HEX], code_path[300];
 	int ask;                      /* to a guest that stays, -1 = none: live.c */
 	uint8_t *result;              /* read, behind the end: a result_head and entries */
 	uint64_t result_bytes;
@@ -131,6 +134,12 @@ int live_only(sb_error *err);
 int live_put(wasm_box *own, const sb_call *call, sb_error *err); /* what was gathered in own->job */
 int wasm_get(sb_box *box, const char *path, const sb_call *call, sb_tree *tree, sb_error *err);
 int wasm_remove(sb_box *box, const char *path, const sb_call *call, sb_error *err);
+
+/* ---- fork.c ------------------------------------------------------------------------------------- */
+/* Sessions of this language have branches. */
+bool wasm_forks(const sb_pack_way *way);
+int wasm_fork(sb_box *box, sb_guest *guest, const sb_box_request *request, const sb_call *call, sb_box **branch,
+	      sb_guest **twin, sb_guest_io *io, sb_error *err);
 
 /* ---- compile.c --------------------------------------------------------------------------------- */
 #define COMPILE_HEAD 8 /* bytes of a module that tell what it is */
