@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define BRANCH_MAGIC 0x3148434e4152u
-#define BRANCH_END 0x31444e4548435241u
+#define BRANCH_MAGIC 0x3148434e415242u
+#define BRANCH_END 0x444e4548434e5242u
 #define WASM_PAGE 65536u
 #define MEMORY_MOST ((uint64_t)1 << 32)
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* branches.c - branches of sessions: one suite over every backend that makes them.  Elsewhere they are refused. */
 #include "evals.h"
+#include "../lib/descriptors.h"
 #include "../unit/folder.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 static bool can_fork(void)
 {
@@ -601,8 +605,125 @@ static void threads_at_once(void **state)
 	ok(eval("x"), "24\n");
 }
 
+/* ---- steps that fail -------------------------------------------------------------------------------------------- */
+
+/* It rests as before: it evaluates, takes files and gives some, and makes a branch. */
+static void goes_on(const char *look, const char *said)
+{
+	const sb_file given = { .size = sizeof given, .path = "given.txt", .data = "given", .len = 5 };
+	answer a = eval_in(session, (sb_command){ .files = (const sb_file *const[]){ &given, NULL } },
+			   "open('/out/o', 'w').write(open('/in/given.txt').read()) and None", NULL);
+
+	if (a.rc < 0 || a.code || a.files != 1)
+		fail_msg("%d %d %zu: %s", a.rc, a.code, a.files, a.err);
+	sb_session *b = branch(session);
+
+	ok(in(b, look), said);
+	sb_session_free(b);
+}
+
+/* One descriptor after the other is missing, here and in what is started from here. */
+static void no_descriptors(void **state)
+{
+	struct rlimit was, few;
+	sb_session *b = NULL;
+	int before, code = -1, base;
+
+	NEEDS_PYTHON();
+	run(session, "x = 7");
+	goes_on("x", "7\n");
+	before = open_descriptors();
+	base = dup(1);
+	close(base);
+	getrlimit(RLIMIT_NOFILE, &was);
+	for (int n = 0; code < 0 && n < 200; n++) {
+		few = (struct rlimit){ .rlim_cur = (rlim_t)(base + n), .rlim_max = was.rlim_max };
+		setrlimit(RLIMIT_NOFILE, &few);
+		b = NULL;
+		code = sb_session_fork(session, NULL, NULL, &b, &err);
+		setrlimit(RLIMIT_NOFILE, &was);
+		if (code < 0 && (b || open_descriptors() != before))
+			fail_msg("%d more: %d descriptors left by \"%s\"", n, open_descriptors() - before, err.message);
+	}
+	assert_int_equal(code, 0);
+	ok(in(b, "x"), "7\n");
+	sb_session_free(b);
+	assert_int_equal(open_descriptors(), before);
+	goes_on("x", "7\n");
+}
+
+/* Given up at any moment. */
+static void no_time(void **state)
+{
+	sb_session *b;
+	int before, code = -1;
+
+	NEEDS_PYTHON();
+	run(session, "x = bytes(4000000)");
+	goes_on("len(x)", "4000000\n");
+	before = open_descriptors();
+	for (uint64_t ms = 1; code < 0 && ms < 60000; ms += ms < 40 ? 1 : ms) {
+		const sb_wait wait = { .size = sizeof wait, .timeout_ms = ms };
+
+		b = NULL;
+		code = sb_session_fork(session, NULL, &wait, &b, &err);
+		if (code < 0)
+			assert_true(code == SB_ERR_TIMEOUT && !b && open_descriptors() == before);
+	}
+	assert_int_equal(code, 0);
+	sb_session_free(b);
+	goes_on("len(x)", "4000000\n");
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* What is shown of the host both see; an open file of it is nothing that a branch could be given. */
+static void shown_folder(void **state)
+{
+	char folder[] = "/tmp/sbtest-branch.XXXXXX", file[64], code[200];
+	const char *const backends[] = { w.backend, NULL };
+	const sb_spec spec = { .size = sizeof spec, .limits = &limits, .backends = backends, .workspace = folder,
+			       .workspace_mode = SB_WORKSPACE_READ };
+
+	NEEDS_BRANCHES();
+	if (w.is_fake)
+		skip();
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chmod(folder, 0755), 0);
+	snprintf(file, sizeof file, "%s/f", folder);
+	write_file(file, "one");
+	if (sb_session_open(w.sandbox, &spec, &how, NULL, &session, &err) < 0)
+		fail_msg("%s: %s", err.where, err.message);
+	snprintf(code, sizeof code, "f = open('%s')", file);
+	run(session, code);
+	assert_int_equal(refused(), SB_ERR_CONFLICT);
+	if (!strstr(err.message, "close it first"))
+		fail_msg("\"%s\"", err.message);
+	run(session, "f.close()");
+	sb_session *b = branch(session);
+
+	snprintf(code, sizeof code, "open('%s').read()", file);
+	ok(in(b, code), "'one'\n");
+	write_file(file, "two");
+	ok(in(b, code), "'two'\n");
+	ok(eval(code), "'two'\n");
+	sb_session_free(b);
+	sb_session_free(session);
+	session = NULL;
+	unlink(file);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 EVALS_MAIN(TEST(refused_here), TEST(plan_says_so), TEST(each_language), TEST(random_numbers), TEST(more_random_numbers),
 	   TEST(files_go_along), TEST(open_files_go_along), TEST(names_of_one_file), TEST(files_of_lua_and_js),
 	   TEST(out_of_each), TEST(not_while_busy), TEST(after_what_went_wrong), TEST(original_goes_while_it_runs),
 	   TEST(gone), TEST(reset_is_empty), TEST(interrupted), TEST(memory_of_each), TEST(disk_of_each),
-	   TEST(time_and_output_of_each), TEST(many), TEST(chain), TEST(threads_at_once))
+	   TEST(time_and_output_of_each), TEST(many), TEST(chain), TEST(threads_at_once),
+	   TEST(no_descriptors), TEST(no_time), TEST(shown_folder))
