@@ -721,9 +721,63 @@ static void shown_folder(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+typedef struct forking {
+	pthread_t thread;
+	sb_session *made;
+	const sb_wait *wait;
+	int code;
+} forking;
+
+static void *forking_main(void *arg)
+{
+	forking *f = arg;
+
+	f->code = sb_session_fork(session, NULL, f->wait, &f->made, NULL);
+	return NULL;
+}
+
+/* By the caller, or under him, at any moment: a branch or none, and nothing is left of what was begun. */
+static void cancelled_or_closed(void **state)
+{
+	NEEDS_BRANCHES();
+	how.language = "lua";
+	if (try_open(&session) == SB_ERR_NOT_FOUND)
+		skip();
+	run(session, "x = 5");
+	for (unsigned i = 0; i < 40; i++) {
+		const struct timespec pause = { 0, i / 2 * 300000 };
+		sb_cancel *cancel = NULL;
+		bool close = i % 2;
+
+		assert_int_equal(sb_cancel_new(&cancel, &err), 0);
+		const sb_wait wait = { .size = sizeof wait, .cancel = cancel };
+		forking f = { .wait = &wait };
+
+		assert_int_equal(pthread_create(&f.thread, NULL, forking_main, &f), 0);
+		nanosleep(&pause, NULL);
+		if (close)
+			assert_int_equal(sb_session_close(session, NULL, &err), 0);
+		else
+			sb_cancel_fire(cancel);
+		pthread_join(f.thread, NULL);
+		if (f.code < 0)
+			assert_int_equal(f.code, close ? SB_ERR_SESSION_CLOSED : SB_ERR_CANCELLED);
+		else
+			ok(in(f.made, "x"), "5\n");
+		sb_session_free(f.made);
+		sb_cancel_free(cancel);
+		if (close) {
+			sb_session_free(session);
+			session = open_one();
+			run(session, "x = 5");
+		}
+		ok(eval("x"), "5\n");
+	}
+}
+
 EVALS_MAIN(TEST(refused_here), TEST(plan_says_so), TEST(each_language), TEST(random_numbers), TEST(more_random_numbers),
 	   TEST(files_go_along), TEST(open_files_go_along), TEST(names_of_one_file), TEST(files_of_lua_and_js),
 	   TEST(out_of_each), TEST(not_while_busy), TEST(after_what_went_wrong), TEST(original_goes_while_it_runs),
 	   TEST(gone), TEST(reset_is_empty), TEST(interrupted), TEST(memory_of_each), TEST(disk_of_each),
 	   TEST(time_and_output_of_each), TEST(many), TEST(chain), TEST(threads_at_once),
-	   TEST(no_descriptors), TEST(no_time), TEST(shown_folder))
+	   TEST(no_descriptors), TEST(no_time), TEST(shown_folder), TEST(cancelled_or_closed))
