@@ -802,19 +802,21 @@ int sb_session_reset(sb_session *session, const sb_wait *wait, sb_error *err);
 /*
  * A branch of a session with a language: one more session, in walls of its own, whose interpreter goes on
  * where this one rests, with all that it holds (variables, imports, files, open ones too); from then on the
- * two share nothing.  Only its random numbers are its own.  Policy, plan and limits are those of the
- * session, held for each anew; evaluations, output and usage are counted from here on.  The branch passes
- * the gates as at sb_session_open(), and is closed and freed like any session, before or after this one.
+ * two share nothing but folders of the host that are shown.  Only its random numbers are its own.  Policy,
+ * plan and limits are those of the session, held for each anew; evaluations, output and usage are counted
+ * from here on.  The branch passes the gates as at sb_session_open(), and is closed and freed like any
+ * session, before or after this one.
  *
  * opts or NULL: id; language, the session's or NULL; what is 0 of idle_ms, lifetime_ms and max_evals is the
  * session's, and counts anew; flags are added to the session's.  Under a manager it is the manager's, too,
  * and within its cap.  A reset, or AUTO_RESTART, gives a branch a new, empty interpreter, as it does any.
  *
- * The session is idle: an evaluation, a question for input or a process in it is a CONFLICT, and so is an
- * id in use.  Until the branch is there, evaluations of the session wait for their turn, and so does
- * another branch.  SESSION_KILLED, SESSION_CLOSED: it has no interpreter any more.  UNSUPPORTED: it has no
- * language, or its backend (SB_CAP_FORK; "wasm" has it) makes no branches.  Whatever fails leaves the
- * session as it was and nothing of the branch.  Default wait 60 s.
+ * The session is idle: an evaluation, a question for input or a process in it is a CONFLICT, and so are an
+ * open file of a folder that is shown, and an id in use.  Until the branch is there the session is BUSY:
+ * evaluations wait for their turn, and so does another branch; closing it ends the making, SESSION_CLOSED.
+ * SESSION_KILLED, SESSION_CLOSED: it has no interpreter any more.  UNSUPPORTED: it has no language, or its
+ * backend (SB_CAP_FORK; "wasm" has it) makes no branches.  Whatever fails leaves the session as it was and
+ * nothing of the branch.  Default wait 60 s.
  */
 int sb_session_fork(sb_session *session, const sb_session_options *opts, const sb_wait *wait,
 		    sb_session **branch, sb_error *err);
