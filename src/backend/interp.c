@@ -190,7 +190,7 @@ static bool is_program(const char *path)
 
 static bool is_script(const char *path)
 {
-	int FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
+	int FD_AUTO fd = open_regular(AT_FDCWD, path);
 	char head[2];
 
 	return fd >= 0 && read(fd, head, 2) == 2 && head[0] == '#' && head[1] == '!';

@@ -129,6 +129,8 @@ int fd_memfd(const char *name, const void *data, size_t len); /* sealed against 
 int open_plain(int dir, const char *path, int flags);
 /* `path` may lead through links, but not out of `dir`: EXDEV. */
 int open_beneath(int dir, const char *path, int flags);
+/* A file of the host's, to be read, and nothing that could keep us waiting: of any other kind EINVAL, unopened. */
+int open_regular(int dir, const char *path);
 int fd_nonblock(int fd);                         /* of our own fds only; 0 or -errno */
 int fd_pair(int type, int out[2]);               /* socketpair AF_UNIX, CLOEXEC; 0 or -errno */
 

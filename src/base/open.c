@@ -76,6 +76,24 @@ static int walk(int dir, const char *path, int flags)
 	return -1;
 }
 
+int open_regular(int dir, const char *path)
+{
+	struct stat st;
+	int fd, why = EINVAL;
+
+	/* looked at before: opening a device does things */
+	if (fstatat(dir, path, &st, 0) < 0)
+		return -1;
+	fd = S_ISREG(st.st_mode) ? openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
+		return fd;
+	if (fd < 0 && S_ISREG(st.st_mode))
+		why = errno;
+	fd_close(&fd);
+	errno = why;
+	return -1;
+}
+
 int open_plain(int dir, const char *path, int flags)
 {
 	int fd = call(dir, path, flags, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);

@@ -17,7 +17,7 @@
 /* The first number of a sysctl file, or -1. */
 static long sysctl_number(const char *path)
 {
-	int FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
+	int FD_AUTO fd = open_regular(AT_FDCWD, path);
 	char text[32];
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 
@@ -65,7 +65,7 @@ static const char *switched_off(void)
 static bool inside_a_sandbox(void)
 {
 	static const char *const names[] = { "sb-launch\n", "sandbox\n" };
-	int FD_AUTO fd = open("/proc/1/comm", O_RDONLY | O_CLOEXEC);
+	int FD_AUTO fd = open_regular(AT_FDCWD, "/proc/1/comm");
 	char text[32] = "";
 
 	return fd >= 0 && read(fd, text, sizeof text - 1) > 0 &&

@@ -199,7 +199,7 @@ static bool shows_something(const place *p)
 
 static int look_for_sockets(hider *h, sb_error *err)
 {
-	int FD_AUTO fd = open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
+	int FD_AUTO fd = open_regular(AT_FDCWD, "/proc/net/unix");
 	int rc = fd < 0 ? -errno : 0;
 	buf text;
 

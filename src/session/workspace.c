@@ -39,7 +39,7 @@ static const char *passwd_home(arena *mem, uid_t uid)
 	const char *home = NULL;
 	char want[24];
 	buf text;
-	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	int fd = open_regular(AT_FDCWD, "/etc/passwd");
 
 	if (fd < 0)
 		return NULL;

@@ -123,12 +123,33 @@ static int make(void **state)
 
 	fd_close(&file);
 	return symlinkat("d", dir, "to-d") || symlinkat("f", dir, "d/to-f") || symlinkat("none", dir, "to-none") ||
-	       symlinkat("/etc", dir, "to-etc") || symlinkat("..", dir, "up");
+	       symlinkat("/etc", dir, "to-etc") || symlinkat("..", dir, "up") || mkfifoat(dir, "pipe", 0644) ||
+	       symlinkat("pipe", dir, "to-pipe");
+}
+
+/* Nothing but a file is opened, and nothing keeps whoever asks. */
+static void files_alone(void **state)
+{
+	static const struct {
+		const char *path;
+		int error;
+	} all[] = { { "d/f", 0 },         { "d/to-f", 0 },   { "to-d/f", 0 },      { "d", EINVAL },    { "pipe", EINVAL },
+		    { "to-pipe", EINVAL }, { "none", ENOENT }, { "to-none", ENOENT }, { "d/f/x", ENOTDIR }, { "/dev/zero", EINVAL },
+		    { "/proc/self/stat", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < UNIT_LEN(all); i++) {
+		int fd = (errno = 0, open_regular(dir, all[i].path)), why = fd < 0 ? errno : 0;
+
+		if (why != all[i].error)
+			fail_msg("\"%s\": error %d, wanted %d", all[i].path, why, all[i].error);
+		fd_close(&fd);
+	}
 }
 
 static int unmake(void **state)
 {
-	static const char *const files[] = { "d/f", "d/to-f", "to-d", "to-none", "to-etc", "up" };
+	static const char *const files[] = { "d/f", "d/to-f", "to-d", "to-none", "to-etc", "up", "pipe", "to-pipe" };
 
 	(void)state;
 	for (size_t i = 0; i < UNIT_LEN(files); i++)
@@ -143,6 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(with_the_call),
 		cmocka_unit_test(without_it),
+		cmocka_unit_test(files_alone),
 	};
 
 	return cmocka_run_group_tests_name("open", tests, make, unmake);

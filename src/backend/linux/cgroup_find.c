@@ -67,7 +67,9 @@ static int machine_open(const machine *m, const char *path, int flags)
 
 static bool read_text(const machine *m, const char *path, buf *out)
 {
-	int FD_AUTO fd = machine_open(m, path, O_RDONLY);
+	char full[PATH_MAX];
+	int at = machine_at(m, &path, full);
+	int FD_AUTO fd = at == -1 ? -1 : open_regular(at, path);
 
 	return fd >= 0 && !fd_read_file(fd, TEXT_MAX, out) && out->data;
 }

@@ -87,6 +87,12 @@ bool linux_etc_allowed(const char *name, bool net)
 	return false;
 }
 
+/* A pipe or a device in its place would keep each program that reads it. */
+static bool is_shown_kind(mode_t mode)
+{
+	return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode);
+}
+
 /* The name, if it is there.  A link into /usr is a link inside, too: cheaper than a mount. */
 static void etc_add(int dir, linux_facts *facts, const char *name)
 {
@@ -108,6 +114,10 @@ static void etc_add(int dir, linux_facts *facts, const char *name)
 	if (strstr(entry->link, "/../") ||
 	    (strncmp(entry->link, "/usr/", 5) && strncmp(entry->link, "../usr/", 7)))
 		entry->link[0] = 0;
+	if (S_ISLNK(st.st_mode) && !entry->link[0] && fstatat(dir, name, &st, 0) < 0)
+		st.st_mode = S_IFREG; /* leads nowhere now: shown if it comes to lead somewhere */
+	if (!is_shown_kind(st.st_mode))
+		return;
 	memcpy(entry->name, name, len + 1);
 	facts->etc_count++;
 }
@@ -251,7 +261,7 @@ static bool read_file(const char *root, const char *path, buf *out)
 
 	if (!facts_path(full, root, path))
 		return false;
-	fd = openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC);
+	fd = open_regular(AT_FDCWD, full);
 	return fd >= 0 && !fd_read_file(fd, 1 << 20, out) && out->data;
 }
 

@@ -32,7 +32,7 @@ bool trial_plan(const char *helper, const lh_plan *plan, unsigned ms, sb_error *
 
 static bool is_on(const char *path)
 {
-	int FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
+	int FD_AUTO fd = open_regular(AT_FDCWD, path);
 	char first;
 
 	return fd >= 0 && read(fd, &first, 1) == 1 && first != '0';
