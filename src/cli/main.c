@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+enum { STACK_LEAST = 256 << 10 };
 
 const cli_command command_table[] = {
 	{ "run", run_main, CLI_RUN, "runs code or a command behind walls" },
@@ -29,6 +32,24 @@ static void open_standard_descriptors(void)
 		if (fcntl(fd, F_GETFD) < 0 &&
 		    open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0)
 			_exit(CLI_EXIT_OURS);
+}
+
+/* With less the kernel ends us in the middle of it, without a word; threads get as much as this, too. */
+static bool stack_suffices(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_LEAST)
+		return true;
+	output_line("the stack may have %llu KiB, and %d are needed: raise it (`ulimit -s 8192`)",
+		    (unsigned long long)limit.rlim_cur / 1024, STACK_LEAST / 1024);
+	return false;
+}
+
+/* What only says something. */
+static bool needs_no_stack(const cli_command *command)
+{
+	return command->options == 0 && command->main != packs_main;
 }
 
 /* ---- Shared by the commands ---------------------------------------------------------------- */
@@ -162,6 +183,7 @@ int main(int argc, char **argv)
 		word = "version";
 	for (size_t i = 0; i < command_count; i++)
 		if (strcmp(command_table[i].name, word) == 0)
-			return command_table[i].main(argv + 2);
+			return needs_no_stack(&command_table[i]) || stack_suffices() ? command_table[i].main(argv + 2)
+										     : CLI_EXIT_OURS;
 	return unknown_command(argv[1], options_want_json(argv + 1));
 }

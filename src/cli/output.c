@@ -152,7 +152,7 @@ void output_line(const char *fmt, ...)
 	line[end++] = '\n';
 	/* it fits into what poll() promises; a reader who is stuck does not hold us */
 	struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
-	if (poll(&ready, 1, LINE_PATIENCE_MS) > 0)
+	if (poll(&ready, 1, LINE_PATIENCE_MS) != 0) /* where no descriptor is permitted there is no poll() */
 		(void)output_write(STDERR_FILENO, line, end);
 }
 
