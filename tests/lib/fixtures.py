@@ -135,7 +135,7 @@ class Arena:
         os.chmod(self.outside, 0o777)
         user.own(self.workspace)
         self.variables = {"WORKSPACE": self.workspace, "OUTSIDE": self.outside,
-                          "HOST_PIDNS": os.readlink("/proc/self/ns/pid")}
+                          **{f"HOST_{kind.upper()}NS": os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "ipc", "uts")}}
         self.leaks = ()
         self.caller_env = {}
         self.terminal = False
@@ -152,6 +152,11 @@ class Arena:
         if owned:
             self.user.own(path)
         return path
+
+    def make_spares(self):
+        """In the workspace, and the user's own."""
+        for name in ("spare", "to-remove", "to-rename"):
+            self.write(os.path.join(self.workspace, name), "spare\n", owned=True)
 
     def make_canary(self):
         secret = "secret-" + secrets.token_hex(8)

@@ -235,6 +235,8 @@ static void read_option(request *r, const char *name, const char *value)
 		add_rule(r, value, SB_FILE_TMPFS);
 	else if (strcmp(name, "--workspace") == 0)
 		r->spec.workspace = value;
+	else if (strcmp(name, "--workspace-mode") == 0 && strcmp(value, "ro") == 0)
+		r->spec.workspace_mode = SB_WORKSPACE_READ;
 	else if (strcmp(name, "--lang") == 0)
 		r->command.language = value;
 	else

@@ -15,6 +15,8 @@
  * attempt limit_victim: open bare
  * attempt schedule_victim: open bare
  * attempt count_processes: open bare
+ * attempt same_ipc: open without ipcns | needs own-root
+ * attempt same_uts: open without utsns | needs own-root
  */
 #include "attempt.h"
 #include <dirent.h>
@@ -22,6 +24,25 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+
+/* Whether the guest is in the namespace of the host, which it is told. */
+static int same(const char *kind, const char *of_host)
+{
+	char own[64] = "";
+	long len = readlink(kind, own, sizeof own - 1);
+
+	return len < 0 ? errno : strcmp(own, target(of_host)) == 0 ? 0 : EPERM;
+}
+
+static int same_ipc(void)
+{
+	return same("/proc/self/ns/ipc", "HOST_IPCNS");
+}
+
+static int same_uts(void)
+{
+	return same("/proc/self/ns/uts", "HOST_UTSNS");
+}
 
 static int see_victim(void)
 {
@@ -124,4 +145,5 @@ ATTEMPTS({ "see_victim", see_victim }, { "kill_victim", kill_victim },
 	 { "pidfd_to_victim", pidfd_to_victim },
 	 { "read_victim_environment", read_victim_environment }, { "trace_victim", trace_victim },
 	 { "read_victim_memory", read_victim_memory }, { "limit_victim", limit_victim },
-	 { "schedule_victim", schedule_victim }, { "count_processes", count_processes })
+	 { "schedule_victim", schedule_victim }, { "count_processes", count_processes },
+	 { "same_ipc", same_ipc }, { "same_uts", same_uts })

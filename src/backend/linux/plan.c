@@ -56,6 +56,8 @@ static const char *row_test(const mount_row *row)
 		return "tests/walls/hidden.c";
 	if (row->access == SB_FILE_READ && row->origin == MOUNT_RULE)
 		return "tests/walls/shown.c";
+	if (row->access == SB_FILE_READ && row->origin == MOUNT_WORKSPACE)
+		return "tests/walls/workspace_ro.c";
 	return "tests/walls/workspace.c";
 }
 
