@@ -10,6 +10,7 @@
 #ifndef SB_WASM_JOB_H
 #define SB_WASM_JOB_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -99,6 +100,12 @@ typedef struct ask_head {
 	int32_t rc;                      /* of an answer: 0 or -errno of Linux */
 	uint32_t cut, links, too_deep, reserved; /* what is no entry: for want of `room`, or as in result_head */
 } ask_head;
+
+/* Of `rc`, whatever was sent. */
+static inline int ask_errno(int32_t rc)
+{
+	return rc < 0 && rc >= -4095 ? -rc : EPROTO;
+}
 
 /* The next entry at *at of `len` bytes; false = the end, or broken (then *at < len). */
 static inline int job_next(const uint8_t *data, uint64_t len, uint64_t *at, const job_entry **entry,

@@ -42,19 +42,20 @@ typedef struct forking {
 
 /* ---- Bytes --------------------------------------------------------------------------------------- */
 
-/* Some of `len`: how many, 0 = the end, or an error of the call. */
+/* Some of `len`: how many, 0 = the end, or an error of the call.  The call is looked at each time: a worker that has
+ * always more to say is waited for nowhere, and would be listened to for as long as it likes. */
 static int64_t hear_some(forking *f, void *data, size_t len, const sb_call *call, sb_error *err)
 {
-	for (;;) {
+	int rc = sb_call_check(call, err);
+
+	while (!rc) {
 		ssize_t n = recv(f->of->ask, data, len, 0);
-		int rc;
 
 		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 			return n < 0 ? 0 : n;
 		rc = errno == EAGAIN ? sb_call_wait(call, f->of->ask, POLLIN, err) : 0;
-		if (rc < 0)
-			return rc;
 	}
+	return rc;
 }
 
 static int gone(forking *f, sb_error *err)
@@ -116,8 +117,20 @@ static int refused(int why, sb_error *err)
 		return error_set(err, SB_ERR_MEMORY_LIMIT, "fork",
 				 "the session has no memory left to be branched; allow more with --mem (memory_bytes)");
 	default:
-		return error_errno(err, SB_ERR_IO, why < 0 ? -why : EPROTO, "fork", "the session cannot be branched");
+		return error_errno(err, SB_ERR_IO, ask_errno(why), "fork", "the session cannot be branched");
 	}
+}
+
+/* How much comes behind the head.  False: it is none. */
+static bool read_head(forking *f)
+{
+	const ask_head *head = &f->head;
+
+	if (head->magic != ASK_MAGIC || head->bytes < sizeof *head || (head->rc && head->bytes != sizeof *head) ||
+	    head->bytes - sizeof *head > most_of(f->request->limits))
+		return false;
+	f->left = head->bytes - sizeof *head;
+	return true;
 }
 
 static int hear_answer(forking *f, sb_error *err)
@@ -126,13 +139,10 @@ static int hear_answer(forking *f, sb_error *err)
 
 	if (rc)
 		return rc;
-	if (f->head.magic != ASK_MAGIC || f->head.bytes < sizeof f->head ||
-	    (f->head.rc && f->head.bytes != sizeof f->head) ||
-	    f->head.bytes - sizeof f->head > most_of(f->request->limits)) {
+	if (!read_head(f)) {
 		f->given_up = true;
 		return error_set(err, SB_ERR_CONNECTION_LOST, "fork", "the session's worker sends what is no answer");
 	}
-	f->left = f->head.bytes - sizeof f->head;
 	return f->head.rc ? refused(f->head.rc, err) : 0;
 }
 
@@ -147,7 +157,7 @@ static void hear_the_rest(forking *f)
 	if (!piece || f->given_up || hear_head(f, &undo, NULL) < 0)
 		f->given_up = true;
 	if (!f->given_up && headless)
-		f->left = f->head.bytes < sizeof f->head ? 0 : f->head.bytes - sizeof f->head;
+		f->given_up = !read_head(f);
 	while (!f->given_up && f->left) {
 		int64_t n = hear_some(f, piece, f->left < PIECE ? (size_t)f->left : PIECE, &undo, NULL);
 
@@ -249,7 +259,7 @@ static int told(int why, sb_error *err)
 		return error_set(err, SB_ERR_CONFLICT, "fork",
 				 "what of the host is shown is not what the session was shown; open another one");
 	default:
-		return error_errno(err, SB_ERR_IO, why < 0 ? -why : EPROTO, "fork",
+		return error_errno(err, SB_ERR_IO, ask_errno(why), "fork",
 				   "the branch cannot take what the session's worker gave");
 	}
 }

@@ -112,7 +112,7 @@ static int told(const ask_head *head, sb_error *err)
 		return error_set(err, SB_ERR_FS_QUOTA, "files",
 				 "the files do not fit the limit of the disk; allow more with --disk (fs_bytes)");
 	if (head->rc)
-		return error_errno(err, SB_ERR_IO, -head->rc, "files", "the files cannot be changed");
+		return error_errno(err, SB_ERR_IO, ask_errno(head->rc), "files", "the files cannot be changed");
 	return 0;
 }
 
