@@ -142,11 +142,12 @@ static void confinement(writer *w)
 	bool shows = shown_any(w->shown);
 	char subject[64], mechanism[200];
 
+	/* landlock is no half of its own: it holds only what a root that is read-only would let through */
 	snprintf(mechanism, sizeof mechanism,
-		 "files in memory behind the engine's interface; the worker sees itself%s%s",
+		 "files in memory behind the engine's interface; the worker sees itself%s, and writes %s%s",
 		 shows ? ", the pack's folder and what is shown" : " and the pack's folder",
-		 !s->facts.landlock_abi ? "" : shown_writes(w->shown) ? ", and by landlock writes nowhere else" :
-							  ", and by landlock writes nothing");
+		 shown_writes(w->shown) ? "nowhere else" : "nothing",
+		 s->facts.landlock_abi ? "; landlock behind it" : "");
 	put(w, SB_WALL_FILES, SB_LEVEL_HARD, "/", mechanism,
 	    s->shared_library ? "with the engine as a shared library the worker sees /usr, too" : "",
 	    "tests/wasm/backend");
