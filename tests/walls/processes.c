@@ -25,13 +25,15 @@
 #include <sys/resource.h>
 #include <sys/uio.h>
 
-/* Whether the guest is in the namespace of the host, which it is told. */
+/* Whether the guest is in the namespace of the host, which it is told.  Without a /proc there is nothing to tell it by. */
 static int same(const char *kind, const char *of_host)
 {
 	char own[64] = "";
 	long len = readlink(kind, own, sizeof own - 1);
 
-	return len < 0 ? errno : strcmp(own, target(of_host)) == 0 ? 0 : EPERM;
+	if (len < 0)
+		return errno == ENOENT ? NONE : errno;
+	return strcmp(own, target(of_host)) == 0 ? 0 : EPERM;
 }
 
 static int same_ipc(void)
