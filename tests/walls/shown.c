@@ -19,60 +19,15 @@
  * attempt make_fifo: open without readonly+landlock | shut without readonly | shut without landlock
  * attempt make_socket: open without readonly+landlock | shut without readonly | shut without landlock
  */
-#include "attempt.h"
+#define WRITES_IN "OUTSIDE"
+#include "writes.h"
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-
-static const char *in(const char *name)
-{
-	static char path[2][4096];
-	static int turn;
-
-	turn = !turn;
-	snprintf(path[turn], sizeof path[turn], "%s/%s", target("OUTSIDE"), name);
-	return path[turn];
-}
 
 /* Turned around: that it cannot be read would be the fault. */
 static int do_read(void)
 {
 	return try_open(in("canary"), O_RDONLY) == 0 ? EROFS : 0;
-}
-
-static int overwrite(void)
-{
-	return try_open(in("spare"), O_WRONLY);
-}
-
-static int do_truncate(void)
-{
-	return verdict(truncate(in("spare"), 1));
-}
-
-static int create(void)
-{
-	return try_open(in("made"), O_WRONLY | O_CREAT);
-}
-
-static int make_directory(void)
-{
-	return verdict(mkdir(in("made-directory"), 0700));
-}
-
-static int make_link(void)
-{
-	return verdict(symlink("/", in("made-link")));
-}
-
-static int do_remove(void)
-{
-	return verdict(unlink(in("to-remove")));
-}
-
-static int do_rename(void)
-{
-	return verdict(rename(in("to-rename"), in("renamed")));
 }
 
 /* From the workspace, another mount: the second answer of a kernel that was willing is EXDEV. */

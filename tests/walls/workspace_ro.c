@@ -15,58 +15,13 @@
  * attempt rename: open without readonly+landlock | shut without landlock
  * attempt mode: open without readonly | shut without landlock | needs own-root
  */
-#include "attempt.h"
-#include <sys/stat.h>
-
-static const char *in(const char *name)
-{
-	static char path[2][4096];
-	static int turn;
-
-	turn = !turn;
-	snprintf(path[turn], sizeof path[turn], "%s/%s", target("WORKSPACE"), name);
-	return path[turn];
-}
+#define WRITES_IN "WORKSPACE"
+#include "writes.h"
 
 /* Turned around: that it cannot be read would be the fault. */
 static int do_read(void)
 {
 	return try_open(in("spare"), O_RDONLY) == 0 ? EROFS : 0;
-}
-
-static int overwrite(void)
-{
-	return try_open(in("spare"), O_WRONLY);
-}
-
-static int do_truncate(void)
-{
-	return verdict(truncate(in("spare"), 1));
-}
-
-static int create(void)
-{
-	return try_open(in("made"), O_WRONLY | O_CREAT);
-}
-
-static int make_directory(void)
-{
-	return verdict(mkdir(in("made-directory"), 0700));
-}
-
-static int make_link(void)
-{
-	return verdict(symlink("/", in("made-link")));
-}
-
-static int do_remove(void)
-{
-	return verdict(unlink(in("to-remove")));
-}
-
-static int do_rename(void)
-{
-	return verdict(rename(in("to-rename"), in("renamed")));
 }
 
 /* Landlock knows no right to it: the mount alone holds it. */

@@ -266,45 +266,11 @@ static int told(int why, sb_error *err)
 
 /* ---- From the one to the other -------------------------------------------------------------------------- */
 
-typedef struct waiting {
-	const sb_call *call;
-	short events;
-	sb_error *err;
-	int rc;
-} waiting;
-
-static bool await(void *user, int fd)
-{
-	waiting *w = user;
-
-	w->rc = sb_call_wait(w->call, fd, w->events, w->err);
-	return w->rc >= 0;
-}
-
-static ssize_t send_some(int fd, void *at, size_t len)
-{
-	return send(fd, at, len, MSG_NOSIGNAL);
-}
-
-static ssize_t recv_some(int fd, void *at, size_t len)
-{
-	return recv(fd, at, len, 0);
-}
-
-/* 1 = its worker has gone. */
-static int move(forking *f, void *data, size_t len, bool to, sb_error *err)
-{
-	waiting w = { .call = f->call, .events = to ? POLLOUT : POLLIN, .err = err };
-	int rc = fd_move_all(f->own->ask, data, len, to ? send_some : recv_some, await, &w);
-
-	return rc == -ECANCELED ? w.rc : rc != 0;
-}
-
 static int pass_pieces(forking *f, sb_error *err)
 {
 	ask_head begin = { .magic = ASK_MAGIC, .bytes = f->head.bytes, .what = ASK_BEGIN };
 	char *piece = malloc(PIECE);
-	int rc = piece ? move(f, &begin, sizeof begin, true, err) : error_no_memory(err, "fork");
+	int rc = piece ? live_move(f->own, &begin, sizeof begin, true, f->call, err) : error_no_memory(err, "fork");
 
 	while (!rc && f->left) {
 		int64_t n = hear_some(f, piece, f->left < PIECE ? (size_t)f->left : PIECE, f->call, err);
@@ -314,7 +280,7 @@ static int pass_pieces(forking *f, sb_error *err)
 			break;
 		}
 		f->left -= (uint64_t)n;
-		rc = move(f, piece, (size_t)n, true, err);
+		rc = live_move(f->own, piece, (size_t)n, true, f->call, err);
 	}
 	free(piece);
 	return rc;
@@ -329,7 +295,7 @@ static int pass_on(forking *f, sb_error *err)
 		rc = pass_pieces(f, err);
 	/* one that takes no more may have said why */
 	if (rc >= 0)
-		rc = move(f, &answer, sizeof answer, false, err);
+		rc = live_move(f->own, &answer, sizeof answer, false, f->call, err);
 	if (rc)
 		return rc < 0 ? rc : tell_end(f, err);
 	if (answer.magic != ASK_MAGIC || answer.bytes != sizeof answer)

@@ -80,28 +80,33 @@ static bool await(void *user, int fd)
 	return w->rc >= 0;
 }
 
-static int move_all(wasm_box *own, void *data, uint64_t len, fd_move_fn move, waiting *w)
+int live_move(const wasm_box *own, void *data, uint64_t len, bool to, const sb_call *call, sb_error *err)
 {
-	int rc = fd_move_all(own->ask, data, len, move, await, w);
+	waiting w = { .call = call, .events = to ? POLLOUT : POLLIN, .err = err };
+	int rc = fd_move_all(own->ask, data, len, to ? put_some : get_some, await, &w);
 
-	if (rc != -ECANCELED)
-		return rc ? broken(own, "has gone", w->err) : 0;
-	fd_close(&own->ask); /* half a question, or half an answer */
-	return w->rc;
+	return rc == -ECANCELED ? w.rc : rc != 0;
+}
+
+static int move_all(wasm_box *own, void *data, uint64_t len, bool to, const sb_call *call, sb_error *err)
+{
+	int rc = live_move(own, data, len, to, call, err);
+
+	if (rc > 0)
+		return broken(own, "has gone", err);
+	if (rc < 0)
+		fd_close(&own->ask); /* half a question, or half an answer */
+	return rc;
 }
 
 static int send_all(wasm_box *own, const void *data, uint64_t len, const sb_call *call, sb_error *err)
 {
-	waiting w = { .call = call, .events = POLLOUT, .err = err };
-
-	return move_all(own, (void *)(uintptr_t)data, len, put_some, &w);
+	return move_all(own, (void *)(uintptr_t)data, len, true, call, err);
 }
 
 static int receive_all(wasm_box *own, void *data, uint64_t len, const sb_call *call, sb_error *err)
 {
-	waiting w = { .call = call, .events = POLLIN, .err = err };
-
-	return move_all(own, data, len, get_some, &w);
+	return move_all(own, data, len, false, call, err);
 }
 
 /* ---- A question ----------------------------------------------------------------------------------------- */

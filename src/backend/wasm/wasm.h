@@ -129,6 +129,8 @@ int result_take(sb_tree *tree, const job_entry *e, const char *path, const uint8
 
 /* ---- live.c ------------------------------------------------------------------------------------- */
 int live_open(wasm_box *own, int control, sb_error *err);
+/* All of it to or from its worker.  1 = that has gone; negative: the call's. */
+int live_move(const wasm_box *own, void *data, uint64_t len, bool to, const sb_call *call, sb_error *err);
 /* Only those two ways: SB_ERR_UNSUPPORTED. */
 int live_only(sb_error *err);
 int live_put(wasm_box *own, const sb_call *call, sb_error *err); /* what was gathered in own->job */
