@@ -55,8 +55,12 @@ def features(stage, user):
 LEVELS = ("none", "cooperative", "sampled", "hard")
 
 
+class Unusable(Exception):
+    """The backend linux is not usable as that user, and why."""
+
+
 def claims(stage, user):
-    """Level of each wall of the backend linux, as doctor --json tells that user; {} if it is not usable.
+    """Level of each wall of the backend linux, as doctor --json tells that user.
 
     Walls without a limit by default (time, cpu) hold nothing there: for them what explain says with one."""
     def weakest(lines):
@@ -68,9 +72,12 @@ def claims(stage, user):
         return {wall: LEVELS[at] for wall, at in levels.items()}
 
     doctor = stage.run(user, [stage.sandbox, "doctor", "--json"], stage.dir, timeout=60)
-    backend = next((b for b in json.loads(doctor.text())["backends"] if b["name"] == "linux"), None)
-    if not backend or not backend["usable"]:
-        return {}
+    try:
+        backend = next(b for b in json.loads(doctor.text())["backends"] if b["name"] == "linux")
+    except (ValueError, StopIteration) as error:
+        raise Unusable(f"doctor does not tell of it: {doctor}") from error
+    if not backend["usable"]:
+        raise Unusable(next((f"{c['what']}: {c['found']}" for c in backend["checks"] if not c["ok"]), "it does not say why"))
     levels = weakest(backend["walls"])
     plan = stage.run(user, [stage.sandbox, "explain", "--json", "--backend", "linux", "--cpu", "1s",
                             "--timeout", "9s", "--workspace", "none", "--", "true"], stage.dir, timeout=30)

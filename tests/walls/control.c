@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * control.c - runs a command behind the walls of the backend `linux` but for those that are named:
- * the proof that an attempt would get through, and so that the wall is what holds it.
+ * control.c - runs a command behind the walls of a backend but for those that are named: the proof that
+ * an attempt would get through, and so that the wall is what holds it.
  *
- * usage: control --without STEP[,STEP]... [options of `sandbox run`] -- COMMAND [ARGUMENT]...
+ * usage: control --without STEP[,STEP]... [--backend linux] [options of `sandbox run`] -- COMMAND [ARGUMENT]...
+ *        control --without LIMIT[,LIMIT]... --backend process ...
  *        control --without ... --lang LANGUAGE -e CODE [ARGUMENT]...
  *
- * Everything else is as in a run: the same library, the same plan, the same sb-launch; only the
- * PLAN record is changed before it is sent.  Prints the result as JSON.
+ * Everything else is as in a run: the same library, the same plan, the same sb-launch; of `linux` only
+ * the PLAN record is changed before it is sent, of `process` the limit itself is left out (it has no more
+ * than memory, cpu, time and output).  Prints the result as JSON.
  */
 #include "../../src/backend/linux/linux.h"
 
@@ -49,6 +51,7 @@ typedef struct removal {
 } removal;
 
 typedef struct request {
+	const char *backend;
 	sb_spec spec;
 	sb_command command;
 	sb_limits limits;
@@ -179,6 +182,12 @@ static uint64_t amount(const char *text)
 	return value;
 }
 
+/* Where no plan of ours is sent, the limit is what can be. */
+static bool left_out(const request *r, bool flag)
+{
+	return flag && strcmp(r->backend, "linux") != 0;
+}
+
 static bool read_limit(request *r, const char *name, const char *value)
 {
 	sb_limits *l = &r->limits;
@@ -188,9 +197,9 @@ static bool read_limit(request *r, const char *name, const char *value)
 	else if (strcmp(name, "--grace") == 0)
 		l->grace_ms = amount(value);
 	else if (strcmp(name, "--mem") == 0)
-		l->memory_bytes = amount(value);
+		l->memory_bytes = left_out(r, removed.memory) ? SB_UNLIMITED : amount(value);
 	else if (strcmp(name, "--cpu") == 0)
-		l->cpu_ms = amount(value);
+		l->cpu_ms = left_out(r, removed.cpu) ? SB_UNLIMITED : amount(value);
 	else if (strcmp(name, "--pids") == 0)
 		l->procs = amount(value);
 	else if (strcmp(name, "--disk") == 0)
@@ -249,6 +258,8 @@ static void read_arguments(request *r, char **argv)
 	for (char **a = argv + 1; a[0] != NULL && a[1] != NULL; a++)
 		if (strcmp(a[0], "--without") == 0)
 			remove_all(a[1]);
+		else if (strcmp(a[0], "--backend") == 0)
+			r->backend = a[1];
 	for (char **a = argv + 1; a[0] != NULL; a += 2) {
 		if (strcmp(a[0], "--") == 0) {
 			r->command.argv = (const char *const *)a + 1;
@@ -262,44 +273,66 @@ static void read_arguments(request *r, char **argv)
 			r->command.args = (const char *const *)a + 2;
 			return;
 		}
-		if (strcmp(a[0], "--without") != 0)
+		if (strcmp(a[0], "--without") != 0 && strcmp(a[0], "--backend") != 0)
 			read_option(r, a[0], a[1]);
 	}
 	fail("usage", "control --without STEP,... [options] -- COMMAND...");
 }
 
+static void check_backend(const request *r)
+{
+	if (strcmp(r->backend, "linux") == 0)
+		return;
+	if (strcmp(r->backend, "process") != 0)
+		fail("no such backend", r->backend);
+	if (removed.bits || removed.pids || removed.disk || removed.nodev || removed.readonly || removed.protect ||
+	    removed.hide)
+		fail("only memory, cpu, time and output can be left out", r->backend);
+}
+
 static void prepare(request *r, char **argv)
 {
-	static const char *const linux_only[] = { "linux", NULL };
-
-	r->spec = (sb_spec){ .size = sizeof r->spec, .backends = linux_only, .limits = &r->limits,
-			     .env = &r->env };
+	r->backend = "linux";
+	r->spec = (sb_spec){ .size = sizeof r->spec, .limits = &r->limits, .env = &r->env };
 	r->command = (sb_command){ .size = sizeof r->command };
 	r->limits.size = sizeof r->limits;
 	r->env = (sb_env){ .size = sizeof r->env, .inject = r->inject };
 	read_arguments(r, argv);
+	check_backend(r);
 	if (r->rule_count > 0)
 		r->spec.files = r->rule_list;
+}
+
+static int run(request *r, sb_result **result, sb_error *err)
+{
+	sb_backend table = *sb_backend_builtin(r->backend);
+	const sb_backend *const backends[] = { &table, NULL };
+	const char *const names[] = { r->backend, NULL };
+	const sb_sandbox_options options = { .size = sizeof options, .backends = backends };
+	sb_sandbox *sandbox = NULL;
+	int rc;
+
+	if (strcmp(r->backend, "linux") == 0)
+		table.create = create;
+	r->spec.backends = names;
+	rc = sb_sandbox_new(&options, NULL, &sandbox, err);
+	if (rc == 0)
+		rc = sb_run(sandbox, &r->spec, &r->command, NULL, result, err);
+	sb_sandbox_free(sandbox);
+	return rc;
 }
 
 int main(int argc, char **argv)
 {
 	static request r;
-	sb_backend table = *sb_backend_builtin("linux");
-	const sb_backend *const backends[] = { &table, NULL };
-	const sb_sandbox_options options = { .size = sizeof options, .backends = backends };
-	sb_sandbox *sandbox = NULL;
 	sb_result *result = NULL;
 	sb_error err = { 0 };
 
 	(void)argc;
-	table.create = create;
 	prepare(&r, argv);
-	if (sb_sandbox_new(&options, NULL, &sandbox, &err) < 0 ||
-	    sb_run(sandbox, &r.spec, &r.command, NULL, &result, &err) < 0)
+	if (run(&r, &result, &err) < 0)
 		fail(err.where, err.message);
 	printf("%s\n", sb_result_json(result));
 	sb_result_free(result);
-	sb_sandbox_free(sandbox);
 	return 0;
 }
