@@ -15,10 +15,10 @@
  * attempt leaked_directory: open bare
  * attempt leaked_by_proc: open bare
  * attempt parent_descriptors: open bare
- * attempt git_hook: open without protect
- * attempt git_hooks_renamed: open without protect
- * attempt git_replaced: open bare
- * attempt envrc: open without protect
+ * attempt git_hook: open without protect | needs own-root
+ * attempt git_hooks_renamed: open without protect | needs own-root
+ * attempt git_replaced: open bare | needs own-root
+ * attempt envrc: open without protect | needs own-root
  */
 #include "attempt.h"
 #include <sys/stat.h>
