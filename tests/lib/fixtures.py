@@ -204,16 +204,18 @@ class Arena:
     def make_leak(self):
         self.leaks = (8, 9)
 
+    def make_links(self):
+        links = {"link-file": self.variables["CANARY"], "link-dir": self.outside,
+                 "link-relative": "../outside/canary"}
+        for name, to in links.items():
+            os.symlink(to, os.path.join(self.workspace, name))
+
     def make_protected(self):
         hooks = os.path.join(self.workspace, ".git", "hooks")
         os.makedirs(hooks)
         self.write(os.path.join(self.workspace, ".git", "config"), "[core]\n", 0o644, True)
         self.write(os.path.join(self.workspace, ".envrc"), "true\n", 0o644, True)
         self.user.own(hooks, os.path.join(self.workspace, ".git"))
-        links = {"link-file": self.variables["CANARY"], "link-dir": self.outside,
-                 "link-relative": "../outside/canary"}
-        for name, to in links.items():
-            os.symlink(to, os.path.join(self.workspace, name))
         self.looks.append(lambda: "" if os.listdir(hooks) == [] else "a git hook was planted")
 
     def make_hidden(self):

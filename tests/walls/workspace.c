@@ -4,7 +4,7 @@
  * that the caller leaked, and past the names in it that stay protected.
  *
  * wall files
- * fixture canary leak protected
+ * fixture canary leak links protected
  * attempt link_to_file: open without root+landlock | shut without landlock
  * attempt link_to_directory: open without root+landlock | shut without landlock
  * attempt relative_link: open without root+landlock | shut without landlock
