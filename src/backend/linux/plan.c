@@ -480,13 +480,13 @@ static void limits_above(writer *w)
 		put(w, &(line){ .wall = SB_WALL_MEMORY, .level = cgroup_level(w), .subject = size_text(memory, text),
 				.mechanism = "a limit of a cgroup above",
 				.caveat = "less than was asked for, and shared with all that is in there",
-				.test = "tests/walls/memory.c" });
+				.test = "tests/vm/v2.case" });
 	if (limits_is_set(limits->procs) && processes < limits->procs) {
 		snprintf(text, sizeof text, "%llu", (unsigned long long)processes);
 		put(w, &(line){ .wall = SB_WALL_PIDS, .level = cgroup_level(w), .subject = text,
 				.mechanism = "a limit of a cgroup above",
 				.caveat = "less than was asked for, and shared with all that is in there",
-				.test = "tests/walls/pids.c" });
+				.test = "tests/vm/v2.case" });
 	}
 }
 
