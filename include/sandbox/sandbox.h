@@ -403,7 +403,7 @@ typedef struct sb_command {
 	const void *code;          /* source, or a module: bytes beginning with "\0asm" */
 	size_t code_len;
 	const char *const *args;   /* after the script */
-	const char *cwd;           /* NULL = workspace or /work; outside both: PATH_TRAVERSAL */
+	const char *cwd;           /* NULL = workspace or /work (made there); outside both: PATH_TRAVERSAL */
 	const char *const *env;    /* "NAME=value", over the spec's */
 	const sb_file *const *files; /* put read-only under /in */
 	const sb_tree *tree;       /* more of them, or NULL */
