@@ -103,14 +103,21 @@ static void show(pump *p, int stream, bool at_end)
 	}
 }
 
-/* Past the cap, or in the tail: through a buffer of its own. */
-__attribute__((noinline)) static ssize_t take_rest(pump *p, int stream, int fd)
+/* Past the cap, or in the tail: through a buffer of its own, not on the stack of the caller's thread. */
+static ssize_t take_rest(pump *p, int stream, int fd, size_t want)
 {
-	char scratch[PIECE];
-	ssize_t n = read(fd, scratch, p->most && p->most < PIECE ? p->most : PIECE);
+	char little[1024], *at = little;
+	ssize_t n;
 
+	if (!p->scratch)
+		p->scratch = malloc(PIECE);
+	if (p->scratch)
+		at = p->scratch;
+	else if (want > sizeof little)
+		want = sizeof little;
+	n = read(fd, at, want);
 	if (n > 0)
-		capture_add(&p->out, stream, scratch, (size_t)n);
+		capture_add(&p->out, stream, at, (size_t)n);
 	return n;
 }
 
@@ -119,7 +126,7 @@ static void take(pump *p, int stream, int32_t *fd)
 	char *at;
 	size_t want = p->most && p->most < PIECE ? p->most : PIECE;
 	size_t room = capture_room(&p->out, stream, want, &at);
-	ssize_t n = room ? read(*fd, at, room) : take_rest(p, stream, *fd);
+	ssize_t n = room ? read(*fd, at, room) : take_rest(p, stream, *fd, want);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -342,6 +349,8 @@ void pump_release(pump *p)
 	fd_close(&p->io.err);
 	fd_close(&p->io.exited);
 	fd_close(&p->io.control);
+	free(p->scratch);
+	p->scratch = NULL;
 	capture_release(&p->out);
 	feed_release(&p->input);
 }

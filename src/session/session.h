@@ -312,6 +312,7 @@ enum { PUMP_EXITED = 0, PUMP_TIME, PUMP_WAIT_OVER, PUMP_CANCELLED, PUMP_OUTPUT, 
 typedef struct pump {
 	sb_guest_io io;               /* closed as they end */
 	capture out;
+	char *scratch;                /* what is read past the cap; NULL = not yet */
 	const sb_command *command;
 	const sb_call *call;
 	int stop_fd;                  /* the sandbox is closing */

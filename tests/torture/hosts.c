@@ -157,13 +157,80 @@ static void the_main_thread_ends(void)
 }
 
 #ifndef __SANITIZE_THREAD__
-/* 128 KiB are what musl gives a thread. */
+enum { SMALL_STACK = 128 << 10 }; /* what musl gives a thread */
+
+static void *thread_makes_noise(void *arg)
+{
+	const sb_limits limits = { .size = sizeof limits, .out_stream_bytes = 4096, .out_mode = SB_OUT_TRUNCATE };
+	const sb_spec spec = { .size = sizeof spec, .workspace_mode = SB_WORKSPACE_NONE, .limits = &limits };
+	const sb_command command = { .size = sizeof command, .argv = LIST("head", "-c", "300000", "/dev/zero") };
+	sb_result *result = NULL;
+
+	MUST(sb_run(arg, &spec, &command, NULL, &result, &err) == 0);
+	MUST(sb_result_code(result) == 0);
+	sb_result_free(result);
+	return NULL;
+}
+
+/* On the way that is taken first; where its languages were not built, on the next. */
+static void *thread_runs_code(void *arg)
+{
+	static const char code[] = "print(1)";
+	const sb_command command = { .size = sizeof command, .language = "python", .code = code,
+				     .code_len = sizeof code - 1 };
+	sb_result *result = NULL;
+
+	MUST(sb_run(arg, &no_workspace, &command, NULL, &result, &err) == 0);
+	MUST(sb_result_code(result) == 0);
+	sb_result_free(result);
+	return NULL;
+}
+
+static void *thread_has_sessions(void *arg)
+{
+	static const char code[] = "1+1";
+	const sb_session_options language = { .size = sizeof language, .language = "python" };
+	const sb_command command = { .size = sizeof command, .argv = LIST("true") };
+	const sb_command asks = { .size = sizeof asks, .code = code, .code_len = sizeof code - 1 };
+	sb_session *session = NULL;
+	sb_process *process = NULL;
+	sb_result *result = NULL;
+
+	MUST(sb_session_open(arg, &no_workspace, NULL, NULL, &session, &err) == 0);
+	MUST(sb_session_spawn(session, &command, NULL, &process, &err) == 0);
+	sb_process_free(process);
+	MUST(sb_session_close(session, NULL, &err) == 0);
+	sb_session_free(session);
+	MUST(sb_session_open(arg, &no_workspace, &language, NULL, &session, &err) == 0);
+	MUST(sb_session_eval(session, &asks, NULL, &result, &err) == 0);
+	MUST(sb_result_code(result) == 0);
+	sb_result_free(result);
+	sb_session_free(session);
+	return NULL;
+}
+
+static void *thread_looks(void *arg)
+{
+	const sb_command command = { .size = sizeof command, .argv = LIST("true") };
+	sb_report *report = NULL;
+	sb_plan *plan = NULL;
+
+	MUST(sb_doctor(arg, NULL, &report, &err) == 0);
+	sb_report_free(report);
+	MUST(sb_explain(arg, &no_workspace, &command, &plan, &err) == 0);
+	sb_plan_free(plan);
+	return NULL;
+}
+
 static void small_stacks(void)
 {
+	static void *(*const bodies[])(void *) = { thread_runs, thread_makes_noise, thread_runs_code,
+						   thread_has_sessions, thread_looks };
 	sb_sandbox *own = NULL;
 
-	in_thread(thread_makes, &own, 128 << 10);
-	in_thread(thread_runs, own, 128 << 10);
+	in_thread(thread_makes, &own, SMALL_STACK);
+	for (size_t i = 0; i < COUNT(bodies); i++)
+		in_thread(bodies[i], own, SMALL_STACK);
 	sb_sandbox_free(own);
 }
 #endif

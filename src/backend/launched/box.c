@@ -9,10 +9,22 @@
 #include "launched.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define CGROUP_ROUNDS 250u /* half a second in all */
+
+int launched_lacks_work(const sb_box_request *request, sb_error *err)
+{
+	const char *cwd = request->guest ? request->guest->cwd : NULL;
+
+	if (!cwd || !path_is_within(cwd, "/work") || !strcmp(cwd, "/work") ||
+	    (request->workspace && path_is_within(cwd, request->workspace)))
+		return 0;
+	return error_set(err, SB_ERR_UNSUPPORTED, "cwd",
+			 "without namespaces there is no \"/work\" to make \"%s\" in; name a directory of a workspace", cwd);
+}
 
 sb_box *launched_box_new(const sb_limits *limits)
 {

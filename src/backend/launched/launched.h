@@ -58,6 +58,8 @@ struct sb_box {
 };
 
 /* ---- box.c ------------------------------------------------------------------------------- */
+/* Without namespaces there is no /work that a directory could be made in: what would begin there is UNSUPPORTED. */
+int launched_lacks_work(const sb_box_request *request, sb_error *err);
 sb_box *launched_box_new(const sb_limits *limits); /* NULL = no memory */
 /* One answer; 0 = there was one, AGAIN = there is none yet. */
 int launched_box_hear(sb_box *box, const sb_call *call, bool wait, sb_error *err);

@@ -325,7 +325,9 @@ static int fill(sb_state *state, const sb_box_request *request, linux_design *d,
 	decide_ids(request, d);
 	decide_cgroup(place, request->limits, d);
 	decide_limits(request->limits, d);
-	rc = mounts_build(&d->wish, &d->table, err);
+	rc = d->wish.in_place ? launched_lacks_work(d->wish.request, err) : 0;
+	if (!rc)
+		rc = mounts_build(&d->wish, &d->table, err);
 	if (!rc)
 		rc = idmap_rules(&by, &d->table, err);
 	if (!rc)

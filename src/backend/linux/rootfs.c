@@ -9,6 +9,7 @@
 #include "mounts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct fixed_row {
 	uint16_t kind, flags;
@@ -117,6 +118,18 @@ static void add_etc(const mount_wish *wish, mount_table *table)
 	}
 }
 
+/* In /work, which is the run's own and empty, it is made. */
+static void add_working_directory(const mount_wish *wish, mount_table *table)
+{
+	const sb_guest_request *guest = wish->request->guest;
+
+	const char *workspace = wish->request->workspace;
+
+	if (guest && guest->cwd && path_is_within(guest->cwd, "/work") && strcmp(guest->cwd, "/work") &&
+	    !(workspace && path_is_within(guest->cwd, workspace)))
+		mounts_add(table, LP_M_DIR, "", guest->cwd, 0, 0755);
+}
+
 static void add_file(mount_table *table, const char *target, const char *text)
 {
 	mount_row *row = mounts_add(table, LP_M_FILE, text, target, LP_F_READONLY, 0444);
@@ -158,8 +171,10 @@ void rootfs_rows(const mount_wish *wish, mount_table *table)
 	add_fixed(table, rows, BASE_ARRAY_LEN(rows));
 	if (wish->code)
 		add_fixed(table, code_rows, BASE_ARRAY_LEN(code_rows));
-	if (wish->code || !wish->request->workspace)
+	if (wish->code || !wish->request->workspace) {
 		add_fixed(table, work_row, BASE_ARRAY_LEN(work_row));
+		add_working_directory(wish, table);
+	}
 	if (wish->facts->proc_fresh)
 		row = mounts_add(table, LP_M_PROC, "", "/proc", LP_F_WRITE, 0);
 	else

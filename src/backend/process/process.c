@@ -153,7 +153,9 @@ static int process_plan(sb_state *state, const sb_box_request *request, sb_plan 
 		return error_set(err, SB_ERR_UNSUPPORTED, "network",
 				 "backend \"process\" cannot hold other sockets back than the named ones; use "
 				 "backend \"linux\", or leave the list out");
-	rc = add_lines(limits, plan, err);
+	rc = launched_lacks_work(request, err);
+	if (!rc)
+		rc = add_lines(limits, plan, err);
 	if (!rc)
 		rc = plan_add_path(plan, "/", SB_FILE_WRITE, "no wall: whatever the caller may", err);
 	if (!rc)
