@@ -307,6 +307,42 @@ static void stack(void **state)
 	}
 }
 
+/* What a worker has rehearsed leaves nothing: a run that takes it over finds what a cold one finds. */
+static void nothing_rehearsed(void **state)
+{
+	static const char code[] =
+		"const walk = (o, at, depth) => { for (const k of Reflect.ownKeys(o)) {\n"
+		"  const d = Object.getOwnPropertyDescriptor(o, k), v = d.value\n"
+		"  console.log(`${at}.${String(k)} ${typeof v} ${d.enumerable}${d.configurable}${d.writable}`, typeof v === 'string' ? v : '')\n"
+		"  if (depth && v && (typeof v === 'object' || typeof v === 'function') && v !== globalThis) walk(v, `${at}.${String(k)}`, depth - 1)\n"
+		"} }\n"
+		"walk(globalThis, '', 2)\n"
+		"console.log(scriptArgs, process.argv, process.env, process.exitCode, std.getenviron())\n"
+		"for (const d of ['/', '/tmp', '/work', '/in', '/out']) console.log(d, os.readdir(d), os.stat(d)[0]?.ino)\n"
+		"console.count(); console.timeEnd('x'); console.log(new Error('e').stack)\n";
+	static const char *const languages[] = { "js", "ts" };
+
+	(void)state;
+	for (size_t i = 0; i < UNIT_LEN(languages); i++) {
+		sb_result *r[2];
+		size_t at;
+
+		if (!warm(languages[i], "1", 1))
+			continue;
+		assert_int_equal(run(languages[i], code, sizeof code - 1, false, &r[1]), 0);
+		sb_sandbox_free(hot);
+		assert_int_equal(begin(NULL), 0); /* no worker waits */
+		assert_int_equal(run(languages[i], code, sizeof code - 1, false, &r[0]), 0);
+		for (at = 0; world_out(r[0])[at] && world_out(r[0])[at] == world_out(r[1])[at];)
+			at++;
+		if (at < 4096 || world_out(r[0])[at] != world_out(r[1])[at])
+			fail_msg("%s: at %zu: cold \"%.80s\" warm \"%.80s\" %s", languages[i], at, world_out(r[0]) + at,
+				 world_out(r[1]) + at, world_err(r[0]));
+		sb_result_free(r[0]);
+		sb_result_free(r[1]);
+	}
+}
+
 /* A worker that is killed while it waits is no failure of a run. */
 static void killed(void **state)
 {
@@ -731,7 +767,7 @@ int main(int argc, char **argv)
 	/* each with a sandbox object of its own: what waits is of one kind, or of the test's own kinds */
 	const struct CMUnitTest tests[] = {
 		ALONE(no_channel), ALONE(seeds), ALONE(raw_modules), ALONE(ahead), ALONE(not_started), ALONE(killed),
-		ALONE(directories), ALONE(stack), ALONE(limits), ALONE(output), ALONE(nothing_runs), ALONE(descriptors),
+		ALONE(directories), ALONE(stack), ALONE(nothing_rehearsed), ALONE(limits), ALONE(output), ALONE(nothing_runs), ALONE(descriptors),
 		ALONE(preparation), ALONE(no_leak),
 	};
 	int rc = world_begin(argc, argv);

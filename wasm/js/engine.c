@@ -37,6 +37,19 @@ void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables)
 	set_origin(ctx, js__now_ms());
 }
 
+/* One write for each page of 4 KiB. */
+static void touch(void *table, size_t bytes)
+{
+	for (volatile char *at = table, *end = at + bytes; at < end; at += 4096)
+		*at = *at;
+}
+
+void engine_touch(JSRuntime *rt)
+{
+	touch(rt->atom_hash, sizeof rt->atom_hash[0] * (size_t)rt->atom_hash_size);
+	touch(rt->shape_hash, sizeof rt->shape_hash[0] * (size_t)rt->shape_hash_size);
+}
+
 char *engine_join(JSContext *ctx, const char *base, const char *name)
 {
 	return js_default_module_normalize_name(ctx, base, name);

@@ -25,6 +25,8 @@ void engine_freeze(JSContext *ctx, bool tables);
 void engine_renew(JSContext *ctx, const uint64_t seeds[2], bool tables);
 /* In a copy of the guest: random numbers alone. */
 void engine_reseed(JSContext *ctx, uint64_t seed);
+/* In a worker that waits: each name and each kind of object of a program's is written into two tables, wherever its hash has it. */
+void engine_touch(JSRuntime *rt);
 /* A module's name as seen from `base`; js_free() it. */
 char *engine_join(JSContext *ctx, const char *base, const char *name);
 

@@ -498,6 +498,13 @@ hide(globalThis, { process, global: globalThis });
 
 /* ---- For the driver ---------------------------------------------------------------------------- */
 
+function start(args) {
+	globalThis.scriptArgs = args;
+	process.argv = ["/usr/bin/node", ...args];
+	process.env = std.getenviron();
+	exiting = false;
+}
+
 globalThis.__guest = {
 	/* What stands on stderr of an error that nobody caught. */
 	describe(error) {
@@ -506,11 +513,14 @@ globalThis.__guest = {
 		return `Uncaught ${inspect(error)}`;
 	},
 	inspect,
-	start(args) {
-		globalThis.scriptArgs = args;
-		process.argv = ["/usr/bin/node", ...args];
-		process.env = std.getenviron();
-		exiting = false;
+	start,
+	/* In a worker that waits: what a short program uses, and nothing is written anywhere; start() comes again. */
+	rehearse() {
+		const nowhere = { puts() {} };
+		start(["/run/code/main"]);
+		print(nowhere, ["a"]);
+		print(nowhere, ["%s", 1, { b: [1, "c"] }]);
+		std.out.flush();
 	},
 	/* Once nothing is left to do: the exit code that the script wishes. */
 	finish() {

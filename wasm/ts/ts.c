@@ -80,6 +80,16 @@ static void rehearse(const char *code)
 	free(text);
 }
 
+static void first_file(const char *code)
+{
+	size_t len = strlen(code);
+	char *text = strdup(code);
+
+	if (text == NULL || !ts_translate("/run/code/main.ts", &text, &len))
+		fail("the compiler does not work");
+	free(text);
+}
+
 void ts_snapshot(JSRuntime *rt)
 {
 	compiler = JS_NewContext(rt);
@@ -93,13 +103,9 @@ void ts_snapshot(JSRuntime *rt)
 	translate_stack = JS_GetPropertyStr(compiler, guest, "stack");
 	JS_FreeValue(compiler, guest);
 	for (int i = 0; i < 2; i++) {
-		char *text = strdup(sample);
-		size_t len = strlen(sample);
-		if (!ts_translate("/run/code/main.ts", &text, &len))
-			fail("the compiler does not work");
-		free(text);
+		first_file(sample);
 		free(ts_stack("at f (/run/code/main.ts:2:3)"));
-		rehearse(plain);
+		first_file(plain); /* and the sample's text is not kept */
 	}
 	JS_RunGC(rt);
 	engine_freeze(compiler, true);
