@@ -12,10 +12,12 @@
 #include <sandbox/sandbox.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -267,6 +269,17 @@ static void readonly_changes_nothing(void **state)
 	world_end(&w);
 }
 
+/* QEMU's emulation of one program has no pwritev2(). */
+static bool can_append(void)
+{
+	struct iovec none = { 0 };
+	int fd = memfd_create("append", MFD_CLOEXEC);
+	bool ok = fd >= 0 && pwritev2(fd, &none, 1, -1, RWF_APPEND) >= 0;
+
+	close(fd);
+	return ok;
+}
+
 static void appending_tells_the_end(void **state)
 {
 	world w = world_new();
@@ -276,6 +289,10 @@ static void appending_tells_the_end(void **state)
 	size_t n;
 
 	(void)state;
+	if (!can_append()) {
+		world_end(&w);
+		skip();
+	}
 	assert_int_equal(o->open(w.h, w.dir, "f", VFS_WRITE, &a), 0);
 	assert_int_equal(o->open(w.h, w.dir, "f", VFS_WRITE, &b), 0);
 	assert_int_equal(o->write(w.h, a, VFS_APPEND, "12", 2, &n, &end), 0);
