@@ -216,7 +216,8 @@ struct sb_backend {
 	/* Once after `exited`; never blocks.  Negative: the guest had not started (spawn() need not
 	 * wait for that); the error says why, as spawn() would have. */
 	int (*reap)(sb_guest *guest, sb_guest_exit *end, sb_error *err);
-	int (*usage)(sb_box *box, sb_guest *guest, sb_usage *usage); /* now; guest NULL = the box */
+	/* Now; guest NULL = the box.  CONNECTION_LOST: nothing can run in it any more.  Never blocks. */
+	int (*usage)(sb_box *box, sb_guest *guest, sb_usage *usage);
 	void (*release)(sb_guest *guest); /* kills what still runs of it; consumes */
 	void (*destroy)(sb_box *box);     /* consumes */
 
