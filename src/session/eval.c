@@ -242,9 +242,10 @@ void eval_look(sb_session *s)
 
 	if (r->dead || !repl_has_ended(r))
 		return;
-	repl_end(s);
+	bool killed = repl_was_killed(s);
+
 	pthread_mutex_lock(&s->lock);
-	r->dead = SB_ERR_SESSION_CLOSED;
+	r->dead = killed ? SB_ERR_SESSION_KILLED : SB_ERR_SESSION_CLOSED;
 	r->lost = true;
 	pthread_mutex_unlock(&s->lock);
 }

@@ -192,18 +192,15 @@ int repl_reap(repl_talk *t, sb_guest_exit *end, sb_error *err)
 	return code;
 }
 
-void repl_end(sb_session *s)
+/* 0, and how it ended; else nobody knows. */
+static int end_and_tell(sb_session *s, sb_guest_exit *end)
 {
 	const sb_backend *table = session_table(s);
 	repl *r = s->repl;
 	const sb_call call = finish_call();
-	sb_guest_exit end = { .size = sizeof end };
-	sb_usage usage = { .size = sizeof usage };
 	struct pollfd exited;
+	int code = SB_ERR_CONNECTION_LOST;
 
-	if (!r || !r->guest)
-		return;
-	end.usage = &usage;
 	take_turn(s);
 	table->signal(r->guest, SB_SIGNAL_KILL, &call, NULL);
 	exited = (struct pollfd){ .fd = r->io.exited, .events = POLLIN };
@@ -211,11 +208,29 @@ void repl_end(sb_session *s)
 	       errno == EINTR)
 		;
 	if (exited.revents)
-		table->reap(r->guest, &end, NULL);
+		code = table->reap(r->guest, end, NULL);
 	table->release(r->guest);
 	r->guest = NULL;
 	give_turn(s);
 	close_io(r);
+	return code;
+}
+
+void repl_end(sb_session *s)
+{
+	sb_usage usage = { .size = sizeof usage };
+	sb_guest_exit end = { .size = sizeof end, .usage = &usage };
+
+	if (s->repl && s->repl->guest)
+		end_and_tell(s, &end);
+}
+
+bool repl_was_killed(sb_session *s)
+{
+	sb_usage usage = { .size = sizeof usage };
+	sb_guest_exit end = { .size = sizeof end, .usage = &usage };
+
+	return end_and_tell(s, &end) < 0 || end.outcome != SB_OUTCOME_EXITED || ending_error(&end);
 }
 
 /* ---- what is sent ------------------------------------------------------------------------------
@@ -611,6 +626,11 @@ static int not_started(repl_talk *t, sb_error *err)
 				 "start: %s%s",
 				 name, sb_code_name(code),
 				 code == SB_ERR_CONNECTION_LOST ? "; try again" : "");
+	/* a crash, or somebody else: not what it can or cannot do */
+	if (t->pump.ended && !t->pump.killed && end.outcome == SB_OUTCOME_SIGNALED)
+		return error_set(err, SB_ERR_SESSION_KILLED, "session",
+				 "the interpreter of \"%s\" was ended by signal %d at its start%s", name,
+				 end.signal_number, last_words(t, line));
 	return error_set(err, SB_ERR_UNSUPPORTED, "session",
 			 "the interpreter of \"%s\" cannot hold a session "
 			 "here%s",

@@ -71,6 +71,8 @@ int repl_start(sb_session *s, const sb_call *call, sb_error *err);
 int repl_branch(sb_session *s, sb_session *of, const sb_call *call, sb_error *err);
 /* Kills and reaps what runs, closes its descriptors. */
 void repl_end(sb_session *s);
+/* The same of one that has ended by itself: did it leave, or was it taken away? */
+bool repl_was_killed(sb_session *s);
 /* An evaluation begins: its budget of CPU time counts from here on.  `used`: by the interpreter until now. */
 void repl_renew(sb_session *s, sb_usage *used);
 /* What the interpreter has used until now. */

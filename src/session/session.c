@@ -514,9 +514,30 @@ static int repl_state(const repl *r)
 {
 	if (r->evaluating)
 		return r->asking ? SB_STATE_INPUT : SB_STATE_BUSY;
-	if (!r->dead || r->auto_restart)
+	if (r->auto_restart)
 		return 0;
+	if (!r->dead) /* whoever evaluates next learns how it ended */
+		return repl_has_ended(r) ? SB_STATE_KILLED : 0;
 	return r->dead == SB_ERR_SESSION_CLOSED ? SB_STATE_CLOSED : SB_STATE_KILLED;
+}
+
+/* Nothing runs in it that could tell of the end of its walls: the backend is asked.  With the lock, which is given
+ * up meanwhile; to be looked at is no use of a session. */
+static void look_at_walls(sb_session *s)
+{
+	sb_usage unread = { .size = sizeof unread };
+	uint64_t used_ns = s->used_ns;
+
+	if (!s->box || s->busy || s->killed || s->repl || s->running || s->starting || !session_table(s)->usage)
+		return;
+	s->busy = true;
+	pthread_mutex_unlock(&s->lock);
+	bool gone = session_table(s)->usage(s->box, NULL, &unread) == SB_ERR_CONNECTION_LOST;
+
+	pthread_mutex_lock(&s->lock);
+	turn_give(s);
+	s->used_ns = used_ns;
+	s->killed |= gone;
 }
 
 int sb_session_state(const sb_session *session)
@@ -527,6 +548,8 @@ int sb_session_state(const sb_session *session)
 	if (session_check(s, "session", NULL) < 0)
 		return SB_STATE_CLOSED;
 	pthread_mutex_lock(&s->lock);
+	if (!s->closed && !s->closing)
+		look_at_walls(s);
 	state = s->closed || s->closing		 ? SB_STATE_CLOSED
 		: s->repl && repl_state(s->repl) ? repl_state(s->repl)
 		: s->killed			 ? SB_STATE_KILLED

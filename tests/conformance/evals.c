@@ -121,6 +121,24 @@ static void interpreter_dies_while_idle(void **state)
 	assert_int_equal(rc, SB_ERR_SESSION_CLOSED);
 }
 
+/* Whoever looks at it sees so, before anybody evaluates. */
+static void killed_while_idle(void **state)
+{
+	const struct timespec pause = { 0, 5000000 };
+	uint64_t late = now_ms() + HANG_MS;
+
+	NEEDS_PROCESSES();
+	(void)eval("import os, threading, time\nthreading.Thread(target=lambda: (time.sleep(.05), "
+		   "os.kill(os.getpid(), 9))).start()");
+	while (sb_session_state(session) != SB_STATE_KILLED && now_ms() < late)
+		nanosleep(&pause, NULL);
+	assert_int_equal(sb_session_state(session), SB_STATE_KILLED);
+	assert_int_equal(eval("1").rc, SB_ERR_SESSION_KILLED);
+	assert_int_equal(sb_session_state(session), SB_STATE_KILLED);
+	assert_int_equal(sb_session_reset(session, NULL, &err), 0);
+	ok(eval("2"), "2\n");
+}
+
 static void killed_by_signal(void **state)
 {
 	NEEDS_PROCESSES();
@@ -733,7 +751,7 @@ static void refused_commands(void **state)
 
 EVALS_MAIN(TEST(state_persists), TEST(exception_survives), TEST(time_kills),
 	   TEST(ignored_interrupts), TEST(restart), TEST(interpreter_exits),
-	   TEST(interpreter_dies_while_idle), TEST(killed_by_signal), TEST(killed_by_signal_and_restarted), TEST(another_program),
+	   TEST(interpreter_dies_while_idle), TEST(killed_while_idle), TEST(killed_by_signal), TEST(killed_by_signal_and_restarted), TEST(another_program),
 	   TEST(junk_on_all_descriptors), TEST(markers_are_output), TEST(late_output_is_kept),
 	   TEST(interrupt_keeps_it), TEST(interrupts_of_what_begins), TEST(late_signal), TEST(input_by_answer), TEST(interrupt_of_a_question),
 	   TEST(input_by_bytes_and_callback), TEST(unfinished_code), TEST(large_source),

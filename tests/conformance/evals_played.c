@@ -230,11 +230,15 @@ static void bad_starts(void **state)
 	};
 	static const fake_step lost[] = { { FAKE_LOSE, 0, NULL, 0 }, { FAKE_END, 0, NULL, 0 } };
 	static const fake_step limited[] = { { FAKE_LIMIT, SB_ERR_MEMORY_LIMIT, NULL, 0 }, { FAKE_END, 0, NULL, 0 } };
+	static const fake_step struck[] = { { FAKE_SIGNALED, 9, NULL, 0 }, { FAKE_END, 0, NULL, 0 } };
 	sb_session *none = NULL;
 
 	(void)state;
 	if (!w.is_fake)
 		skip();
+	script = struck;
+	assert_int_equal(try_open(&none), SB_ERR_SESSION_KILLED);
+	assert_non_null(strstr(err.message, "signal 9"));
 	script = lost;
 	assert_int_equal(try_open(&none), SB_ERR_CONNECTION_LOST);
 	assert_null(strstr(err.message, "limit"));

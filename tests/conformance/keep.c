@@ -144,6 +144,56 @@ static void closed_while_ready(void **state)
 	sb_pool_free(pool);
 }
 
+static sb_session *held;
+static int make_held(void *user, const sb_wait *wait, sb_session **out, sb_error *e)
+{
+	const sb_spec spec = { .size = sizeof spec, .workspace_mode = workspace };
+	int code = sb_session_open(sandbox, &spec, NULL, wait, out, e);
+
+	(void)user;
+	held = code < 0 ? NULL : *out;
+	return code;
+}
+
+/* All that we have started and that has not been waited for. */
+static void kill_children(void)
+{
+	char path[64], text[4096] = "";
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof text, f));
+	fclose(f);
+	for (char *at = text, *end; (end = strchr(at, ' ')); at = end + 1)
+		kill((pid_t)strtol(at, NULL, 10), SIGKILL);
+}
+
+/* Nothing ran in it that would have told of the end of its walls. */
+static void killed_while_ready(void **state)
+{
+	const sb_pool_options options = { .size = sizeof options, .make = make_held };
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	sb_pool *pool = NULL;
+	sb_session *s = NULL;
+
+	(void)state;
+	if (!strcmp(order[0], "fake"))
+		return; /* has no process */
+	fine(sb_pool_new(sandbox, &options, &pool, &err));
+	fine(sb_pool_warm(pool, 1, NULL, &err));
+	assert_int_equal(sb_session_state(held), SB_STATE_IDLE);
+	kill_children();
+	for (int i = 0; i < 4000 && sb_session_state(held) != SB_STATE_KILLED; i++)
+		nanosleep(&pause, NULL);
+	assert_int_equal(sb_session_state(held), SB_STATE_KILLED);
+	fine(sb_pool_acquire(pool, NULL, &s, &err));
+	assert_int_equal(run_true(s), 0);
+	fine(sb_pool_release(pool, s, NULL, &err));
+	sb_pool_free(pool);
+}
+
 static sb_manager *manager(sb_manager_options o)
 {
 	sb_manager *m = NULL;
@@ -258,7 +308,7 @@ int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(take_and_give), TEST(used_again), TEST(closed_while_ready), TEST(live_ones),
+		TEST(take_and_give), TEST(used_again), TEST(closed_while_ready), TEST(killed_while_ready), TEST(live_ones),
 		TEST(reaped), TEST(shut_while_busy), TEST(many_cycles),
 	};
 

@@ -464,7 +464,7 @@ int launched_usage(sb_box *box, sb_guest *guest, sb_usage *usage)
 		usage->fs_bytes = box->fs_bytes;
 		usage->fs_nodes = box->fs_nodes;
 	}
-	return 0;
+	return box->lost || box->gone ? SB_ERR_CONNECTION_LOST : 0;
 }
 
 /* ---- The end ------------------------------------------------------------------------------- */
