@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # compile.sh - the objects of QuickJS and of its driver, for js and for ts; sourced after common.sh.
 
-js_flags="-std=gnu23 -O2 -D_GNU_SOURCE -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_PROCESS_CLOCKS"
+js_flags="-std=gnu23 -O3 -D_GNU_SOURCE -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_PROCESS_CLOCKS"
 js_flags="$js_flags -funsigned-char -fwrapv -Wno-c23-extensions"
 
 # js_objects FOLDER: FOLDER/o/*.o without a TypeScript part.
