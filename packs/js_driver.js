@@ -277,8 +277,9 @@
 	// watch, that never ends, keeps it from that.  What strikes outside of code is asked for.
 	const forget = () => {
 		if (!watch.watchdogHasPendingSigint()) return false;
-		watch.stopSigintWatchdog();
+		// the last one to stop would put the default back, for the next interrupt to kill by
 		watch.startSigintWatchdog();
+		watch.stopSigintWatchdog();
 		return true;
 	};
 	watch.startSigintWatchdog();

@@ -146,6 +146,7 @@ class Common:
             late.start()
             result = self.driver.finish(Result(), None)
             late.join()
+            self.assertIsNone(result.gone, result)
             self.assertNotEqual(result.status, 0, result)
             self.assertIn("nterrupt", result.exception, result)
         self.ok(self.assign)

@@ -23,7 +23,8 @@ int launched_lacks_work(const sb_box_request *request, sb_error *err)
 	    (request->workspace && path_is_within(cwd, request->workspace)))
 		return 0;
 	return error_set(err, SB_ERR_UNSUPPORTED, "cwd",
-			 "without namespaces there is no \"/work\" to make \"%s\" in; name a directory of a workspace", cwd);
+			 "without namespaces there is no \"/work\" to make \"%s\" in; name a directory of a "
+			 "workspace", cwd);
 }
 
 sb_box *launched_box_new(const sb_limits *limits)
