@@ -159,16 +159,22 @@ static void the_main_thread_ends(void)
 #ifndef __SANITIZE_THREAD__
 enum { SMALL_STACK = 128 << 10 }; /* what musl gives a thread */
 
+static void ends_well(sb_sandbox *own, const sb_spec *spec, const sb_command *command)
+{
+	sb_result *result = NULL;
+
+	MUST(sb_run(own, spec, command, NULL, &result, &err) == 0);
+	MUST(sb_result_code(result) == 0);
+	sb_result_free(result);
+}
+
 static void *thread_makes_noise(void *arg)
 {
 	const sb_limits limits = { .size = sizeof limits, .out_stream_bytes = 4096, .out_mode = SB_OUT_TRUNCATE };
 	const sb_spec spec = { .size = sizeof spec, .workspace_mode = SB_WORKSPACE_NONE, .limits = &limits };
 	const sb_command command = { .size = sizeof command, .argv = LIST("head", "-c", "300000", "/dev/zero") };
-	sb_result *result = NULL;
 
-	MUST(sb_run(arg, &spec, &command, NULL, &result, &err) == 0);
-	MUST(sb_result_code(result) == 0);
-	sb_result_free(result);
+	ends_well(arg, &spec, &command);
 	return NULL;
 }
 
@@ -178,11 +184,8 @@ static void *thread_runs_code(void *arg)
 	static const char code[] = "print(1)";
 	const sb_command command = { .size = sizeof command, .language = "python", .code = code,
 				     .code_len = sizeof code - 1 };
-	sb_result *result = NULL;
 
-	MUST(sb_run(arg, &no_workspace, &command, NULL, &result, &err) == 0);
-	MUST(sb_result_code(result) == 0);
-	sb_result_free(result);
+	ends_well(arg, &no_workspace, &command);
 	return NULL;
 }
 

@@ -15,12 +15,20 @@
 
 #define CGROUP_ROUNDS 250u /* half a second in all */
 
-int launched_lacks_work(const sb_box_request *request, sb_error *err)
+const char *launched_dir_in_work(const sb_box_request *request)
 {
 	const char *cwd = request->guest ? request->guest->cwd : NULL;
+	bool there = !cwd || !path_is_within(cwd, "/work") || !strcmp(cwd, "/work") ||
+		     (request->workspace && path_is_within(cwd, request->workspace));
 
-	if (!cwd || !path_is_within(cwd, "/work") || !strcmp(cwd, "/work") ||
-	    (request->workspace && path_is_within(cwd, request->workspace)))
+	return there ? NULL : cwd;
+}
+
+int launched_lacks_work(const sb_box_request *request, sb_error *err)
+{
+	const char *cwd = launched_dir_in_work(request);
+
+	if (!cwd)
 		return 0;
 	return error_set(err, SB_ERR_UNSUPPORTED, "cwd",
 			 "without namespaces there is no \"/work\" to make \"%s\" in; name a directory of a "

@@ -58,7 +58,9 @@ struct sb_box {
 };
 
 /* ---- box.c ------------------------------------------------------------------------------- */
-/* Without namespaces there is no /work that a directory could be made in: what would begin there is UNSUPPORTED. */
+/* The directory in a fresh /work that the guest begins in, to be made; NULL = it begins elsewhere. */
+const char *launched_dir_in_work(const sb_box_request *request);
+/* Without namespaces there is no /work that one could be made in: UNSUPPORTED. */
 int launched_lacks_work(const sb_box_request *request, sb_error *err);
 sb_box *launched_box_new(const sb_limits *limits); /* NULL = no memory */
 /* One answer; 0 = there was one, AGAIN = there is none yet. */

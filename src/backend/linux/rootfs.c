@@ -7,9 +7,9 @@
  * /sys; /run is empty but for the code; /home, /root and /var hold nothing of the host's.
  */
 #include "mounts.h"
+#include "../launched/launched.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct fixed_row {
 	uint16_t kind, flags;
@@ -118,18 +118,6 @@ static void add_etc(const mount_wish *wish, mount_table *table)
 	}
 }
 
-/* In /work, which is the run's own and empty, it is made. */
-static void add_working_directory(const mount_wish *wish, mount_table *table)
-{
-	const sb_guest_request *guest = wish->request->guest;
-
-	const char *workspace = wish->request->workspace;
-
-	if (guest && guest->cwd && path_is_within(guest->cwd, "/work") && strcmp(guest->cwd, "/work") &&
-	    !(workspace && path_is_within(guest->cwd, workspace)))
-		mounts_add(table, LP_M_DIR, "", guest->cwd, 0, 0755);
-}
-
 static void add_file(mount_table *table, const char *target, const char *text)
 {
 	mount_row *row = mounts_add(table, LP_M_FILE, text, target, LP_F_READONLY, 0444);
@@ -172,8 +160,11 @@ void rootfs_rows(const mount_wish *wish, mount_table *table)
 	if (wish->code)
 		add_fixed(table, code_rows, BASE_ARRAY_LEN(code_rows));
 	if (wish->code || !wish->request->workspace) {
+		const char *cwd = launched_dir_in_work(wish->request);
+
 		add_fixed(table, work_row, BASE_ARRAY_LEN(work_row));
-		add_working_directory(wish, table);
+		if (cwd)
+			mounts_add(table, LP_M_DIR, "", cwd, 0, 0755);
 	}
 	if (wish->facts->proc_fresh)
 		row = mounts_add(table, LP_M_PROC, "", "/proc", LP_F_WRITE, 0);
